@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertInstanceOf, assertRejects, assertThrows } from "@std/assert";
-import { VERSION_MAJOR, VERSION_MINOR } from "../impl-ts/src/memory/layout.ts";
+import { layout } from "../impl-ts/src/memory/layout.ts";
 import { agentMechanism, Port } from "../impl-ts/src/mod.ts";
 import { findProgram } from "../tools/programs.ts";
 import { buildWasm } from "../tools/wasm_worker.ts";
@@ -36,7 +36,7 @@ Deno.test("millrace.wasm and millrace_mailbox.wasm are below 24 KiB", () => {
 });
 
 Deno.test("every source loads: bytes, a module, a response, an address", async () => {
-  const version = VERSION_MAJOR * 65_536 + VERSION_MINOR;
+  const version = layout.VERSION_MAJOR * 65_536 + layout.VERSION_MINOR;
   const sources = [
     bytes,
     module,

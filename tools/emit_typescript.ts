@@ -13,15 +13,22 @@ export function emitTypeScript(layout: Layout): string {
     "// Generated from spec/layout.json by tools/generate.ts; do not edit.",
     "",
     ...doc(`${layout.about} Offsets and sizes are in bytes.\n\n@module`),
-    ...constantGroups(layout).flatMap(({ heading, constants }) => [
-      "",
-      ...wrap(heading, 97).map((line) => `// ${line}`),
+    "",
+    ...doc(
+      "The numbers of the layout. An `enum`, because bundlers put its members where their names " +
+        "stand, in other modules too, which they do not do with constants.",
+    ),
+    "export const enum layout {",
+    ...constantGroups(layout).flatMap(({ heading, constants }, index) => [
+      ...(index === 0 ? [] : [""]),
+      ...wrap(heading, 95).map((line) => `  // ${line}`),
       "",
       ...constants.flatMap(({ name, value, about }) => [
-        ...doc(about),
-        `export const ${name.toUpperCase()} = ${numeral(value)};`,
+        ...doc(about, 95).map((line) => `  ${line}`),
+        `  ${name.toUpperCase()} = ${numeral(value)},`,
       ]),
     ]),
+    "}",
     ...reasons(layout),
     "",
   ].join("\n");
@@ -99,8 +106,8 @@ function rows(layout: Layout): string[] {
 }
 
 /** A doc comment: on one line where it fits. */
-function doc(text: string): string[] {
+function doc(text: string, width = 97): string[] {
   const line = `/** ${text} */`;
-  if (line.length <= 100 && !text.includes("\n")) return [line];
-  return ["/**", ...wrap(text, 97).map((part) => ` * ${part}`.trimEnd()), " */"];
+  if (line.length <= width + 3 && !text.includes("\n")) return [line];
+  return ["/**", ...wrap(text, width).map((part) => ` * ${part}`.trimEnd()), " */"];
 }

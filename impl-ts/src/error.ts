@@ -61,19 +61,88 @@ export type ReasonCode = SharedReason | "port.overflow" | `pool.${string}`;
  * ```
  */
 export class MillraceError extends Error {
-  /** The name of the class. */
-  static override readonly name: string = "MillraceError";
-  /** The name of the class, even if a bundler has shortened the name of its binding. */
+  /** What kind of error it is, such as `TimeoutError`, even if a bundler has shortened names. */
   override name: string;
   /** The reason code, from the table in the specification. */
   readonly code: ReasonCode;
+  /**
+   * With `peer.failed` and `pipe.failed`: why the endpoint was marked, for instance
+   * `peer.terminated` or `frame.size`. The number of a reason that this version does not know;
+   * undefined if no reason was given. [pipe.failed_reason]
+   */
+  readonly reason: ReasonCode | number | undefined;
+  /**
+   * The kind by which `instanceof` tells it.
+   *
+   * @internal
+   */
+  readonly kind: string;
 
-  /** Makes an error with a code and a message for people. */
-  constructor(code: ReasonCode, message: string, options?: ErrorOptions) {
+  /** Makes an error with a code and a message for people; `reason` is a number of the layout. */
+  constructor(
+    code: ReasonCode,
+    message: string,
+    { reason = 0, kind, ...options }: ErrorDetails = {},
+  ) {
     super(`${message} (${code})`, options);
-    this.name = new.target.name;
     this.code = code;
+    this.reason = reasonName(reason) ?? (reason || undefined);
+    this.name = this.kind = kind ?? kindOf(code);
   }
+}
+
+/** What an error has besides its code and its message. */
+export interface ErrorDetails extends ErrorOptions {
+  /** The number of a reason, from a state word; 0 for none. */
+  readonly reason?: number | undefined;
+  /** The kind of error, if it does not follow from the code. */
+  readonly kind?: string | undefined;
+}
+
+/**
+ * Errors of one kind. `error instanceof TimeoutError` tells them by their code, so that nobody pays
+ * for the kinds that he does not ask for.
+ *
+ * @example
+ * ```ts
+ * import { type ErrorKind, MillraceError, TimeoutError } from "@millrace/millrace";
+ *
+ * const kind: ErrorKind<TimeoutError> = TimeoutError;
+ * console.log(new MillraceError("wait.timeout", "Too late") instanceof kind); // true
+ * ```
+ */
+// deno-lint-ignore no-explicit-any -- What may be thrown is asked for like that.
+export type ErrorKind<E extends MillraceError> = (abstract new (...given: any[]) => E) & {
+  /** The `name` of these errors. */
+  readonly name: string;
+  /** Whether a value is one of them. */
+  [Symbol.hasInstance](value: unknown): value is E;
+};
+
+/** The kinds by code, or by what stands before the point. */
+const KINDS: Readonly<Record<string, string>> = {
+  segment: "Segment",
+  "mailbox.size": "Segment",
+  ring: "Corrupt",
+  frame: "Corrupt",
+  mailbox: "Corrupt",
+  fanout: "Corrupt",
+  message: "Message",
+  "peer.closed": "PeerClosed",
+  "peer.failed": "PeerFailed",
+  pipe: "Closed",
+  "port.overflow": "Overflow",
+  "wait.timeout": "Timeout",
+  "wait.forbidden": "Forbidden",
+};
+
+function kindOf(code: string): string {
+  return `${KINDS[code] ?? KINDS[code.split(".")[0]!] ?? "Millrace"}Error`;
+}
+
+function kind<E extends MillraceError>(name: string): ErrorKind<E> {
+  const isOne = (value: unknown) => value instanceof MillraceError && value.kind === name;
+  return { name, [Symbol.hasInstance]: isOne } as ErrorKind<E>;
 }
 
 /**
@@ -93,10 +162,10 @@ export class MillraceError extends Error {
  * }
  * ```
  */
-export class SegmentError extends MillraceError {
-  /** The name of the class. */
-  static override readonly name: string = "SegmentError";
-}
+export const SegmentError: ErrorKind<SegmentError> = /* @__PURE__ */ kind("SegmentError");
+
+/** An error of this kind. */
+export type SegmentError = MillraceError & { readonly code: `segment.${string}` | "mailbox.size" };
 
 /**
  * The peer broke the structure of a ring or of a mailbox: codes `ring.*`, `frame.*`, `mailbox.*`.
@@ -118,10 +187,10 @@ export class SegmentError extends MillraceError {
  * }
  * ```
  */
-export class CorruptError extends MillraceError {
-  /** The name of the class. */
-  static override readonly name: string = "CorruptError";
-}
+export const CorruptError: ErrorKind<CorruptError> = /* @__PURE__ */ kind("CorruptError");
+
+/** An error of this kind. */
+export type CorruptError = MillraceError;
 
 /**
  * One message was lost: codes `message.*`. The next call goes on with the message after it.
@@ -143,10 +212,10 @@ export class CorruptError extends MillraceError {
  * }
  * ```
  */
-export class MessageError extends MillraceError {
-  /** The name of the class. */
-  static override readonly name: string = "MessageError";
-}
+export const MessageError: ErrorKind<MessageError> = /* @__PURE__ */ kind("MessageError");
+
+/** An error of this kind. */
+export type MessageError = MillraceError;
 
 /**
  * The peer has closed its endpoint without an `end` before, or a mailbox: code `peer.closed`.
@@ -167,10 +236,10 @@ export class MessageError extends MillraceError {
  * }
  * ```
  */
-export class PeerClosedError extends MillraceError {
-  /** The name of the class. */
-  static override readonly name: string = "PeerClosedError";
-}
+export const PeerClosedError: ErrorKind<PeerClosedError> = /* @__PURE__ */ kind("PeerClosedError");
+
+/** An error of this kind. */
+export type PeerClosedError = MillraceError;
 
 /**
  * The peer's endpoint is marked failed: code `peer.failed`.
@@ -188,21 +257,10 @@ export class PeerClosedError extends MillraceError {
  * }
  * ```
  */
-export class PeerFailedError extends MillraceError {
-  /** The name of the class. */
-  static override readonly name: string = "PeerFailedError";
-  /**
-   * Why the peer was marked, for instance `peer.terminated` or `frame.size`. The number of a reason
-   * that this version does not know; `undefined` if no reason was given. [pipe.failed_reason]
-   */
-  readonly reason: ReasonCode | number | undefined;
+export const PeerFailedError: ErrorKind<PeerFailedError> = /* @__PURE__ */ kind("PeerFailedError");
 
-  /** Makes the error for a peer that was marked with this reason; 0 means none. */
-  constructor(message: string, reason: number, options?: ErrorOptions) {
-    super("peer.failed", `${message}: ${describe(reason)}`, options);
-    this.reason = named(reason);
-  }
-}
+/** An error of this kind. */
+export type PeerFailedError = MillraceError;
 
 /**
  * This endpoint is closed (`pipe.closed`), was marked failed by somebody else (`pipe.failed`), or
@@ -219,25 +277,10 @@ export class PeerFailedError extends MillraceError {
  * console.log(error instanceof ClosedError && error.code); // "pipe.closed"
  * ```
  */
-export class ClosedError extends MillraceError {
-  /** The name of the class. */
-  static override readonly name: string = "ClosedError";
-  /**
-   * Why this endpoint was marked failed: a reason code, or the number of one that this version does
-   * not know; `undefined` if it was not marked, or without a reason. [pipe.failed_reason]
-   */
-  readonly reason: ReasonCode | number | undefined;
+export const ClosedError: ErrorKind<ClosedError> = /* @__PURE__ */ kind("ClosedError");
 
-  /** Makes the error; `reason` is the number in the state word of a failed endpoint. */
-  constructor(
-    code: "pipe.closed" | "pipe.failed" | "pipe.ended",
-    message: string,
-    reason?: number,
-  ) {
-    super(code, reason === undefined ? message : `${message}: ${describe(reason)}`);
-    this.reason = named(reason ?? 0);
-  }
-}
+/** An error of this kind. */
+export type ClosedError = MillraceError;
 
 /**
  * A posted message found the port's queue full, or was dropped from the queue for a newer one, as
@@ -254,15 +297,10 @@ export class ClosedError extends MillraceError {
  * console.log(error instanceof OverflowError && error.code); // "port.overflow"
  * ```
  */
-export class OverflowError extends MillraceError {
-  /** The name of the class. */
-  static override readonly name: string = "OverflowError";
+export const OverflowError: ErrorKind<OverflowError> = /* @__PURE__ */ kind("OverflowError");
 
-  /** Makes the error for a message that is not sent. */
-  constructor(message: string) {
-    super("port.overflow", message);
-  }
-}
+/** An error of this kind. */
+export type OverflowError = MillraceError;
 
 /**
  * The deadline passed before the call could be done: code `wait.timeout`. The message is not sent.
@@ -282,21 +320,16 @@ export class OverflowError extends MillraceError {
  * console.log(port.read({ timeout: 10 })); // undefined
  * ```
  */
-export class TimeoutError extends MillraceError {
-  /** The name of the class. */
-  static override readonly name: string = "TimeoutError";
-  /**
-   * Whether a part of the message is in the mailbox already, so that the next write completes it. A
-   * caller that wrote the message again would send it twice. [mailbox.begun]
-   */
-  readonly begun: boolean;
+export const TimeoutError: ErrorKind<TimeoutError> = /* @__PURE__ */ kind("TimeoutError");
 
-  /** Makes the error for a call that could not be done in time. */
-  constructor(message: string, begun: boolean = false) {
-    super("wait.timeout", message);
-    this.begun = begun;
-  }
-}
+/** An error of this kind. */
+export type TimeoutError = MillraceError & {
+  /**
+   * Of a mailbox: whether a part of the message is in it already, so that the next write completes
+   * it. A caller that wrote the message again would send it twice. [mailbox.begun]
+   */
+  readonly begun?: boolean;
+};
 
 /**
  * The call would have to block on a thread that must not, such as a browser's main thread: code
@@ -317,34 +350,29 @@ export class TimeoutError extends MillraceError {
  * }
  * ```
  */
-export class ForbiddenError extends MillraceError {
-  /** The name of the class. */
-  static override readonly name: string = "ForbiddenError";
+export const ForbiddenError: ErrorKind<ForbiddenError> = /* @__PURE__ */ kind("ForbiddenError");
 
-  /** Makes the error for a call that would have to block. */
-  constructor(message: string) {
-    super("wait.forbidden", message);
-  }
+/** An error of this kind. */
+export type ForbiddenError = MillraceError;
+
+/** What a message for people adds of the reason in a state word. */
+export function describe(reason: number): string {
+  return reason === 0 ? "" : `: ${reasonName(reason) ?? `reason ${reason}`}`;
 }
 
-/** The reason in a state word as errors have it: its code, or its number if that is not known. */
-function named(reason: number): ReasonCode | number | undefined {
-  return reasonName(reason) ?? (reason || undefined);
-}
-
-/** The reason in a state word as messages for people have it. */
-function describe(reason: number): string {
-  return reason === 0 ? "no reason given" : reasonName(reason) ?? `unknown reason ${reason}`;
+/** Makes the error of a call that cannot be done, for what it was to do and why not. */
+export function failure(code: ReasonCode, what: string, details?: ErrorDetails): MillraceError {
+  return new MillraceError(code, `Cannot ${what}`, details);
 }
 
 /** Throws a `TypeError` for a mistake of the caller; `what` says what is wrong. */
-export function mistake(what: string): never {
+export function throwTypeError(what: string): never {
   throw new TypeError(what);
 }
 
 /** Throws a `TypeError` for a call that cannot be done. */
-export function cannot(what: string): never {
-  mistake(`Cannot ${what}`);
+export function throwCannot(what: string): never {
+  throwTypeError(`Cannot ${what}`);
 }
 
 /**
@@ -353,11 +381,11 @@ export function cannot(what: string): never {
  */
 export function requireOptions<T>(options: T): T {
   if (options === undefined || (typeof options === "object" && options !== null)) return options;
-  mistake(`Options must be an object, such as { timeout: 500 }: ${String(options)}`);
+  throwTypeError(`Options must be an object, such as { timeout: 500 }: ${String(options)}`);
 }
 
 /** Throws a `RangeError` for a number that is not allowed. */
-export function outOfRange(what: string): never {
+export function throwRangeError(what: string): never {
   throw new RangeError(what);
 }
 
@@ -367,17 +395,14 @@ type SegmentFault = SharedReason extends infer Code
   : never;
 
 /** Throws a `SegmentError`: the memory cannot be used as a segment, or not in this way. */
-export function unusable(fault: SegmentFault, what: string): never {
-  throw new SegmentError(`segment.${fault}`, `Cannot ${what}`);
+export function throwSegmentError(fault: SegmentFault, what: string): never {
+  throw failure(`segment.${fault}`, what);
 }
 
 /** Makes the error of a message that was lost. */
-export function lost(
-  code: MessageError["code"],
-  why: string,
-  options?: ErrorOptions,
-): MessageError {
-  return new MessageError(code, `Cannot read message: ${why}`, options);
+export function lostError(code: ReasonCode, why: string, options?: ErrorOptions): MessageError {
+  const details = { ...options, kind: "MessageError" };
+  return failure(code, `read message: ${why}`, details) as MessageError;
 }
 
 /** Throws the error, if there is one. */

@@ -27,31 +27,37 @@ export {
   TimeoutError,
 } from "./error.ts";
 export type { ReasonCode, SharedReason } from "./error.ts";
-export type { Channel, ChannelGeometry, Geometry } from "./memory/segment_geometry.ts";
-export { segmentSize } from "./memory/segment_geometry.ts";
+export type { ErrorKind } from "./error.ts";
+export type { Channel, ChannelGeometry, Geometry } from "./memory/plan.ts";
+export { segmentSize } from "./memory/plan.ts";
 export type { AttachAsyncOptions, AttachOptions, Memory, Region } from "./memory/segment.ts";
 export { Segment } from "./memory/segment.ts";
-export type { Mechanism } from "./wait/wait.ts";
-export { agentMechanism, pollingMechanism } from "./wait/wait.ts";
+export type { Mechanism } from "./wait/mechanism.ts";
+export { agentMechanism, pollingMechanism } from "./wait/mechanism.ts";
 export type { EndpointOptions, Stats } from "./wait/endpoint.ts";
 export { closeEndpoint, failEndpoint, generationOf } from "./wait/state.ts";
 export type { Codec, CodecName } from "./codec/codec.ts";
-export type { Lent, Place } from "./pipe/lend.ts";
-export type { Message, ReaderOptions, WaitOptions, WriterOptions } from "./pipe/pipe.ts";
-export type { ClaimOptions, MessageInit } from "./pipe/writer.ts";
-export { Writer } from "./pipe/writer.ts";
-export { Reader } from "./pipe/reader.ts";
+export type { Message, ReaderOptions, WaitOptions, WriterOptions } from "./pipe/link.ts";
+export { Reader, Writer } from "./pipe/ends.ts";
 export type {
+  PortCloseEvent,
   PortEventMap,
   PortListener,
   PortListenerOptions,
   PortMessageEvent,
 } from "./port/events.ts";
-export { PortCloseEvent, PortEventTarget } from "./port/events.ts";
+export { PortEventTarget } from "./port/events.ts";
 export type { HandoffSource, ReceivePortOptions } from "./port/receive.ts";
 export { receivePort } from "./port/receive.ts";
 export type { DeliveryOptions } from "./port/delivery.ts";
-export type { PostingOptions, PostOptions } from "./port/outbox.ts";
-export type { PortHandoff } from "./port/handoff.ts";
-export type { PortAttachOptions, PortCreateOptions, PortOptions, Side } from "./port/port.ts";
-export { Port, portGeometry, portMemory } from "./port/port.ts";
+export type {
+  PortAttachOptions,
+  PortCreateOptions,
+  PortHandoff,
+  PortOptions,
+  PostingOptions,
+  PostOptions,
+  Side,
+} from "./port/options.ts";
+export { portGeometry, portMemory } from "./port/options.ts";
+export { Port } from "./port/port.ts";

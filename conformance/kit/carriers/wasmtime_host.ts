@@ -8,7 +8,7 @@
 
 import { Guest, type GuestMemory } from "../../../impl-zig/wasmtime_fixture.ts";
 import { type Mechanism, pollingMechanism } from "../../../impl-ts/src/mod.ts";
-import { WAKE_MECHANISM_WASMTIME } from "../../../impl-ts/src/memory/layout.ts";
+import { layout } from "../../../impl-ts/src/memory/layout.ts";
 import { scope } from "../../../tools/worker_scope.ts";
 import { open, typescript } from "../../testees/typescript/adapter.ts";
 import { Server } from "../../testees/server.ts";
@@ -43,7 +43,7 @@ let memory: GuestMemory | undefined;
 let ringer: Guest | undefined;
 
 const mechanism: Mechanism = {
-  rings: WAKE_MECHANISM_WASMTIME,
+  rings: layout.WAKE_MECHANISM_WASMTIME,
   sleeps: 0,
   blocks: true,
   sleep: (...given) => polling.sleep(...given),

@@ -5,12 +5,10 @@
  */
 
 import {
-  ClosedError,
   type Geometry,
   type Mechanism,
   type Message,
   MillraceError,
-  PeerFailedError,
   Port,
   Reader,
   Segment,
@@ -21,7 +19,23 @@ import { cbor } from "../../../impl-ts/src/codec/cbor.ts";
 import { LostError } from "../../../impl-ts/src/fanout/fanout.ts";
 import { Hub } from "../../../impl-ts/src/more/hub.ts";
 import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox/mailbox.ts";
-import { vacatePeer } from "../../../impl-ts/src/more/supervise.ts";
+import {
+  abandon,
+  finish,
+  publish,
+  release,
+  tryClaim,
+  tryPeek,
+} from "../../../impl-ts/src/more/lend.ts";
+import {
+  readInto,
+  readMessage as readRaw,
+  readMessageAsync,
+  tryReadInto,
+  tryWriteMessage,
+  writeMessage,
+} from "../../../impl-ts/src/more/raw.ts";
+import { revive } from "../../../impl-ts/src/more/revive.ts";
 import { properties, propertyEnd } from "./properties.ts";
 import type { Failed, Hello, Opening, Outgoing, Taken, Wait } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
@@ -83,12 +97,12 @@ export function open(
       const order = { ...options, codec: codecOf(opening), inboxSize: inbox, timeout: 0 };
       const attach = { ...order, endpoint: endpoint ?? 1 };
       const port = Port.attach<Uint8Array>(memory, attach);
-      return new PipeSession(opening, port, callsOf(port, opening));
+      return new PipeSession(opening, port as never);
     }
     case "hub": {
       const order = { ...options, codec: "bytes", inboxSize: inbox, timeout: 0 } as const;
       const hub = Hub.attach<Uint8Array>(memory, order);
-      const ports = hub.ports.map((port) => new PipeSession(opening, port));
+      const ports = hub.ports.map((port) => new PipeSession(opening, port as never));
       return { client: (index) => ports[index], close: () => hub.close() };
     }
     case "mailbox_reader":
@@ -118,11 +132,16 @@ export function codecOf({ encodes, mixed }: Opening): "bytes" | "json" | typeof 
 }
 
 /** The calls of a port that is to offer them. */
-export function callsOf(ends: Ends, opening: Opening): Calls | undefined {
-  return opening.serves ? new Calls(ends as Port<unknown>, opening) : undefined;
+function callsOf(
+  port: Port,
+  opening: Opening,
+  wait?: Wait,
+  before?: Calls,
+): Calls | undefined {
+  return opening.serves ? new Calls(port, opening, wait, before) : undefined;
 }
 
-/** One or both directions between two endpoints; a port is both. */
+/** One or both directions between two endpoints. A port, which is both, passes for such. */
 export interface Ends {
   reader?: Reader;
   writer?: Writer<Uint8Array>;
@@ -131,19 +150,28 @@ export interface Ends {
 /** What can be done with one or both directions; the kit asks for nothing that is not there. */
 export class PipeSession implements Session {
   readonly #opening: Opening;
-  readonly #ends: Ends;
-  readonly #reader: Reader;
-  readonly #writer: Writer<Uint8Array>;
+  #ends: Ends | Port;
+  #reader!: Reader;
+  #writer!: Writer<Uint8Array>;
   /** What is claimed. */
   #place: Uint8Array | undefined;
-  readonly calls: Calls | undefined;
+  calls: Calls | undefined;
 
-  constructor(opening: Opening, ends: Ends, calls?: Calls) {
-    this.calls = calls;
+  /** `wait` says how the methods of its calls wait that call back. */
+  constructor(opening: Opening, ends: Ends | Port, readonly wait?: Wait) {
     this.#opening = opening;
     this.#ends = ends;
-    this.#reader = ends.reader as Reader;
-    this.#writer = ends.writer as Writer<Uint8Array>;
+    this.#take(ends);
+  }
+
+  /** Works with these ends from now on. A port is both. */
+  #take(ends: Ends | Port): void {
+    this.#ends = ends;
+    this.#reader = (ends instanceof Port ? ends : ends.reader) as unknown as Reader;
+    this.#writer = (ends instanceof Port ? ends : ends.writer) as unknown as Writer<Uint8Array>;
+    this.calls = ends instanceof Port
+      ? callsOf(ends, this.#opening, this.wait, this.calls)
+      : undefined;
   }
 
   read(timeout: number, wait?: Wait): Taken | Promise<Taken> {
@@ -161,14 +189,14 @@ export class PipeSession implements Session {
   }
 
   peek(): Taken {
-    const lent = this.#reader.tryPeek();
+    const lent = tryPeek(this.#reader);
     if (lent === undefined) return { end: this.#reader.ended ? "ended" : "nothing" };
     const { kind, codec, tag, payload } = lent;
     return { item: { kind, codec, tag, hex: packHex(payload) } };
   }
 
   release(): void {
-    this.#reader.release();
+    release(this.#reader);
   }
 
   write(
@@ -186,13 +214,13 @@ export class PipeSession implements Session {
       return true;
     }
     const message = { kind, codec, tag, payload };
-    if (timeout === undefined || wait === "poll") return this.#writer.tryWriteMessage(message);
-    this.#writer.writeMessage(message, { timeout });
+    if (timeout === undefined || wait === "poll") return tryWriteMessage(this.#writer, message);
+    writeMessage(this.#writer, message, { timeout });
     return true;
   }
 
   claim({ codec, tag }: Outgoing, size: number): boolean {
-    const place = this.#writer.tryClaim(size, { codec, tag });
+    const place = tryClaim(this.#writer, size, { codec, tag });
     if (place === undefined) return false;
     this.#place = place.payload;
     return true;
@@ -202,16 +230,16 @@ export class PipeSession implements Session {
     const payload = fromHex(hex);
     this.#place?.set(payload);
     this.#place = undefined;
-    this.#writer.finish(payload.length);
+    finish(this.#writer, payload.length);
   }
 
   abandon(): void {
     this.#place = undefined;
-    this.#writer.abandon();
+    abandon(this.#writer);
   }
 
   publish(): void {
-    this.#writer.publish();
+    publish(this.#writer);
   }
 
   end(): void {
@@ -220,11 +248,14 @@ export class PipeSession implements Session {
 
   vacate(): void {
     this.#place = undefined;
-    vacatePeer(this.#reader ?? this.#writer);
+    const ends = this.#ends;
+    if (ends instanceof Port) this.#take(revive(ends));
+    else if (ends.reader !== undefined) this.#take({ reader: revive(ends.reader) });
+    else this.#take({ writer: revive(ends.writer!) });
   }
 
   run(...[task, timeout]: Parameters<NonNullable<Session["run"]>>) {
-    return runPipe(this.#ends, task, timeout, failureOf, this.#opening.values);
+    return runPipe(this.#ends as Ends, task, timeout, failureOf, this.#opening.values);
   }
 
   close(): void {
@@ -266,10 +297,12 @@ function readMessage(
   wait: Wait | undefined,
   limit = SIZE_MAX,
 ): MessageCase | undefined | Promise<MessageCase | undefined> {
-  if (wait === undefined) return itemOf(reader.readMessage({ timeout }));
-  if (wait === "event") return reader.readMessageAsync({ timeout }).then(itemOf);
+  if (wait === undefined) return itemOf(readRaw(reader, { timeout }));
+  if (wait === "event") return readMessageAsync(reader, { timeout }).then(itemOf);
   const target = new Uint8Array(limit);
-  const size = wait === "block" ? reader.readInto(target, { timeout }) : reader.tryReadInto(target);
+  const size = wait === "block"
+    ? readInto(reader, target, { timeout })
+    : tryReadInto(reader, target);
   if (size === undefined) return undefined;
   const { kind, codec, tag } = reader;
   return { kind, codec, tag, hex: packHex(target.subarray(0, size)) };
@@ -281,10 +314,9 @@ function readValue(
   timeout: number,
   wait: Wait | undefined,
 ): MessageCase | undefined | Promise<MessageCase | undefined> {
-  const reader = from instanceof Port ? from.reader : from;
   const item = (value: unknown): MessageCase | undefined => {
     if (value === undefined) return undefined;
-    const { kind, codec, tag } = reader;
+    const { kind, codec, tag } = from;
     if (codec === CBOR) return { kind, codec, tag, hex: packHex(cbor.encode(value)) };
     if (value instanceof Uint8Array) return { kind, codec, tag, hex: packHex(value) };
     if (codec === TEXT) return { kind, codec, tag, text: value as string };
@@ -300,7 +332,7 @@ function readValue(
 /** The value of the next event; where none comes, whatever a call gives that does not wait. */
 async function nextEvent(port: Port<unknown, Uint8Array>, timeout: number): Promise<unknown> {
   // Its end was an event once.
-  if (port.reader.ended) return port.tryRead();
+  if (port.ended) return port.tryRead();
   const heard = Promise.withResolvers<unknown>();
   const none = Symbol("none");
   const ends = new AbortController();
@@ -334,7 +366,6 @@ export function failureOf(error: unknown): Failed | "refused" | undefined {
   if (!(error instanceof MillraceError)) return undefined;
   const { code, message } = error;
   if (error instanceof LostError) return { code, count: error.count, message };
-  const hasReason = error instanceof PeerFailedError ||
-    error instanceof ClosedError && code === "pipe.failed";
+  const hasReason = code === "peer.failed" || code === "pipe.failed";
   return hasReason ? { code, reason: error.reason ?? "none", message } : { code, message };
 }

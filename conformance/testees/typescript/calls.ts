@@ -41,14 +41,23 @@ export class Calls implements Calling {
   readonly #far: Remote<Any>;
   readonly #trees: Remote<Trees>;
   /** By number; undefined for one that has failed at once. */
-  readonly #calls: (OwnCall | undefined)[] = [];
+  readonly #calls: (OwnCall | undefined)[];
   readonly #notes: unknown[] = [];
   #held = 0;
   #told = 0;
   /** How the methods wait that call back. */
   #wait: Wait;
+  /** Those of the port that had the same place before its peer was vacated. */
+  readonly #before: Calls | undefined;
 
-  constructor(port: Port<unknown>, { methods = true, first_id }: Opening, wait: Wait = "block") {
+  constructor(
+    port: Port<unknown>,
+    { methods = true, first_id }: Opening,
+    wait: Wait = "block",
+    before?: Calls,
+  ) {
+    this.#before = before;
+    this.#calls = before === undefined ? [] : before.#calls;
     this.#port = port;
     this.#wait = wait;
     this.#layer = CallLayer.of(port);
@@ -107,7 +116,7 @@ export class Calls implements Calling {
   }
 
   told(): number {
-    return this.#told;
+    return this.#told + (this.#before?.told() ?? 0);
   }
 
   async run(task: TreeTask, timeout: number): Promise<Ran> {

@@ -8,11 +8,11 @@ import * as files from "../../../impl-ts/src/host/files.ts";
 import { Mapping } from "../../../impl-ts/src/host/mapping.ts";
 import { cbor } from "../../../impl-ts/src/codec/cbor.ts";
 import { SegmentFile } from "../../../impl-ts/src/host/mod.ts";
-import type { Geometry } from "../../../impl-ts/src/mod.ts";
+import type { Geometry, Port } from "../../../impl-ts/src/mod.ts";
 import { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox/mailbox.ts";
 import type { Opening } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";
-import { callsOf, codecOf, type Ends, failureOf, mailboxReader } from "./adapter.ts";
+import { codecOf, type Ends, failureOf, mailboxReader } from "./adapter.ts";
 import { mailboxWriter, PipeSession } from "./adapter.ts";
 import { fanoutEnd, fanouts } from "./fanouts.ts";
 import { properties, propertyEnd } from "./properties.ts";
@@ -27,7 +27,7 @@ export function openFile(path: string, opening: Opening): Session {
     : SegmentFile.open(path, options);
   if (/^(?:property|fanout)_/.test(role)) return useOf(file, opening);
   const ends = endsOf(file, opening);
-  const session = new PipeSession(opening, ends, callsOf(ends, opening));
+  const session = new PipeSession(opening, ends);
   // It closes the end as well.
   session.close = () => file.close();
   return session;
@@ -52,7 +52,7 @@ function endsOf(file: SegmentFile, opening: Opening): Ends {
   const reading = { maxMessageSize: limit, calls, codecs: [cbor] };
   if (role === "reader") return { reader: file.reader({ ...reading, channel }) };
   if (role === "writer") return { writer: file.writer<Uint8Array>({ channel, codec }) };
-  return file.port<unknown, Uint8Array>({ ...reading, codec, inboxSize: inbox });
+  return file.port<unknown, Uint8Array>({ ...reading, codec, inboxSize: inbox }) as Port as never;
 }
 
 /** The bytes of a file, which others may have mapped as well. */

@@ -5,7 +5,7 @@
  */
 
 import { type Codec, type Geometry, type Mechanism, Segment } from "../../../impl-ts/src/mod.ts";
-import { TimeoutError } from "../../../impl-ts/src/mod.ts";
+import { MillraceError } from "../../../impl-ts/src/mod.ts";
 import { cbor } from "../../../impl-ts/src/codec/cbor.ts";
 import { propertyChannel, PropertyReader } from "../../../impl-ts/src/property/property.ts";
 import { PropertyError, PropertyWriter } from "../../../impl-ts/src/property/property.ts";
@@ -83,7 +83,9 @@ export function propertyEnd(
   return {
     get: () => opening.values ? valueOf(reader) : bytesOf(reader),
     changed(timeout) {
-      if (!reader.wait({ timeout })) throw new TimeoutError("Cannot wait: nothing has changed");
+      if (!reader.wait({ timeout })) {
+        throw new MillraceError("wait.timeout", "Cannot wait: nothing has changed");
+      }
     },
     // Its count is the version at which it ends.
     run: ({ count, ...task }, timeout) =>

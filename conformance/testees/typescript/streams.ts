@@ -11,7 +11,6 @@ import type { Port } from "../../../impl-ts/src/mod.ts";
 import type { Hello, Opening, Transport } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";
 import { codecOf, PipeSession } from "./adapter.ts";
-import { Calls } from "./calls.ts";
 
 /** What the testee says of its streams. */
 export const streams: NonNullable<Hello["streams"]> = {
@@ -21,7 +20,7 @@ export const streams: NonNullable<Hello["streams"]> = {
 
 /** Opens a side, and waits for the peer's preface. */
 export async function open(transport: Transport, opening: Opening): Promise<Session> {
-  const { largest, window, limit, calls, serves, inbox, timeout_ms: timeout } = opening;
+  const { largest, window, limit, calls, inbox, timeout_ms: timeout } = opening;
   const opened = await openStream<unknown, Uint8Array>(await connect(transport), {
     largest,
     window,
@@ -34,8 +33,7 @@ export async function open(transport: Transport, opening: Opening): Promise<Sess
   });
   // What a stream does not have is not in its type, and not asked for: the rest is that of a port.
   const port = opened as unknown as Port<unknown, Uint8Array>;
-  const own = serves ? new Calls(port as Port<unknown>, opening, "event") : undefined;
-  const session = new PipeSession(opening, port, own);
+  const session = new PipeSession(opening, port as never, "event");
   return {
     read: (ms, wait = "event") => session.read(ms, wait),
     write: (message, ms, wait = ms === undefined ? "poll" : "event") =>

@@ -4,10 +4,17 @@
  * @module
  */
 
-import { MessageError } from "../../../impl-ts/src/mod.ts";
+import { MessageError, Port } from "../../../impl-ts/src/mod.ts";
+import {
+  readMessage,
+  readMessageAsync,
+  tryReadMessage,
+  tryWriteMessage,
+  writeMessage,
+} from "../../../impl-ts/src/more/raw.ts";
 import { LostError } from "../../../impl-ts/src/fanout/fanout.ts";
 import type { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox/mailbox.ts";
-import type { Port, Stats, Writer } from "../../../impl-ts/src/mod.ts";
+import type { Stats, Writer } from "../../../impl-ts/src/mod.ts";
 import { fill, Workload } from "../../kit/workload.ts";
 import { Transcript } from "../../kit/crc32.ts";
 import { letters } from "../../kit/letters.ts";
@@ -58,6 +65,11 @@ export function runPipe(
   return run(values ? { ...ways, ...valueWays(ends, task, timeout) } : ways, task, failureOf);
 }
 
+/** The reader and the writer; a port is both. */
+function endsOf(ends: Ends): Ends {
+  return ends instanceof Port ? { reader: ends, writer: ends } as unknown as Ends : ends;
+}
+
 /** Runs a task on a mailbox. */
 export function runMailbox(
   ends: { reader?: MailboxReader; writer?: MailboxWriter },
@@ -69,20 +81,20 @@ export function runMailbox(
 }
 
 function mix(ends: Ends, way: Mixing, value: unknown, timeout: number): void | Promise<void> {
-  const writer = ends.writer as Writer<unknown>;
+  const writer = endsOf(ends).writer as Writer<unknown>;
   if (way === "block") return writer.write(value, { timeout });
   if (way === "promise") return writer.writeAsync(value, { timeout });
   return (ends as Port<unknown>).postMessage(value);
 }
 
 function pipeWays(ends: Ends, { wait }: Task, timeout: number): Ways {
-  const { reader, writer } = ends;
+  const { reader, writer } = endsOf(ends);
   const late = <T>(message: T | undefined): T | undefined => {
     if (message === undefined && !reader!.ended) throw new Stop("wait.timeout");
     return message;
   };
   const common = {
-    readAsync: async () => late(await reader!.readMessageAsync({ timeout })),
+    readAsync: async () => late(await readMessageAsync(reader!, { timeout })),
     close: () => (reader ?? writer)!.close(),
     stats: () => (reader ?? writer)!.stats,
     mix: (way: Mixing, value: unknown) => mix(ends, way, value, timeout),
@@ -98,8 +110,8 @@ function pipeWays(ends: Ends, { wait }: Task, timeout: number): Ways {
   const calls = {
     ...common,
     write: (tag: number, payload: Uint8Array) =>
-      writer!.writeMessage({ codec: 0, tag, payload }, { timeout }),
-    read: () => late(reader!.readMessage({ timeout })),
+      writeMessage(writer!, { codec: 0, tag, payload }, { timeout }),
+    read: () => late(readMessage(reader!, { timeout })),
     end: () => writer?.end(),
   };
   if (wait === "block") return calls;
@@ -108,7 +120,7 @@ function pipeWays(ends: Ends, { wait }: Task, timeout: number): Ways {
     write: (tag, payload) => {
       const message = { codec: 0, tag, payload };
       try {
-        return poll(timeout, () => writer!.tryWriteMessage(message) || undefined).then(() => {});
+        return poll(timeout, () => tryWriteMessage(writer!, message) || undefined).then(() => {});
       } catch (error) {
         // What never fits the ring at once has no call that does not wait.
         if (!(error instanceof RangeError)) throw error;
@@ -118,7 +130,7 @@ function pipeWays(ends: Ends, { wait }: Task, timeout: number): Ways {
     read: async () => {
       const got = await poll(
         timeout,
-        () => reader!.tryReadMessage() ?? (reader!.ended ? null : undefined),
+        () => tryReadMessage(reader!) ?? (reader!.ended ? null : undefined),
       );
       return got ?? undefined;
     },
@@ -126,7 +138,8 @@ function pipeWays(ends: Ends, { wait }: Task, timeout: number): Ways {
 }
 
 /** The same by the calls that give values, which of these messages are bytes. */
-function valueWays({ reader }: Ends, { wait }: Task, timeout: number): Pick<Ways, "read"> {
+function valueWays(ends: Ends, { wait }: Task, timeout: number): Pick<Ways, "read"> {
+  const { reader } = endsOf(ends);
   const toMessage = (value: unknown): Incoming | undefined => {
     if (value instanceof Uint8Array) return { tag: reader!.tag, payload: value };
     if (value === undefined && reader!.ended) return undefined;

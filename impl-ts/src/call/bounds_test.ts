@@ -1,13 +1,24 @@
 /** What a port of calls keeps for a peer that asks for much and reads nothing. */
 
-import { assert, assertEquals } from "@std/assert";
+import { tryReadMessage, tryWriteMessage, writeMessage } from "../more/raw.ts";
 import { remote, serve } from "./call.ts";
-import { CALL, CANCEL, list, MORE, outcome, type Raw, RETURN, THROW } from "./fixture.ts";
-import { turns, withRaw } from "./fixture.ts";
+import {
+  CALL,
+  CANCEL,
+  list,
+  MORE,
+  outcome,
+  type Raw,
+  RETURN,
+  THROW,
+  turns,
+  withRaw,
+} from "./fixture.ts";
 import { codeOf } from "../testing/fixture.ts";
-import { CODEC_VALUES } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import type { Port } from "../mod.ts";
 import { Line, SMALL } from "../stream/fixture.ts";
+import { assert, assertEquals } from "@std/assert";
 
 /** A method of many items, and how many it was asked for. */
 function counting() {
@@ -35,10 +46,10 @@ function counting() {
 
 /** Has the peer write as much credit for a call as finds room, and the port read it, often. */
 async function grant(port: Port<unknown>, raw: Raw, rounds: number): Promise<void> {
-  const message = { kind: CALL, tag: (1 + MORE) >>> 0, codec: CODEC_VALUES };
+  const message = { kind: CALL, tag: (1 + MORE) >>> 0, codec: layout.CODEC_VALUES };
   const payload = new Uint8Array(0);
   for (let round = 0; round < rounds; round++) {
-    while (raw.port.tryWriteMessage({ ...message, payload }));
+    while (tryWriteMessage(raw.port, { ...message, payload }));
     assertEquals(port.tryRead(), undefined);
     if (round % 8 === 0) await turns();
   }
@@ -79,17 +90,17 @@ Deno.test("[call.next_item] over a stream, no more is asked for than its queue h
   const [port, peer] = [line.a.port!, line.b.port!];
   const { seen, api } = counting();
   serve(port, api);
-  peer.writeMessage({ kind: CALL, tag: 1, codec: CODEC_VALUES, payload: list(["now"]) });
-  const more = { kind: CALL, tag: (1 + MORE) >>> 0, codec: CODEC_VALUES };
+  writeMessage(peer, { kind: CALL, tag: 1, codec: layout.CODEC_VALUES, payload: list(["now"]) });
+  const more = { kind: CALL, tag: (1 + MORE) >>> 0, codec: layout.CODEC_VALUES };
   for (let round = 0; round < 100; round++) {
-    while (peer.tryWriteMessage({ ...more, payload: new Uint8Array(0) }));
+    while (tryWriteMessage(peer, { ...more, payload: new Uint8Array(0) }));
     await line.settle();
   }
   // What the peer's window and the queue hold, of 256 bytes each, and the same two.
   assert(seen.asked <= 512 / 48 + 2, `${seen.asked} items`);
   let count = 0;
   for (let turn = 0; turn < 500 && count < 100; turn++) {
-    while (peer.tryReadMessage() !== undefined) count++;
+    while (tryReadMessage(peer) !== undefined) count++;
     await line.settle();
   }
   assert(count >= 100, `${count} items`);
@@ -155,7 +166,7 @@ Deno.test("messages of no row are no reason to keep more than the inbox holds", 
   while (port.tryWrite(0));
   const payload = new Uint8Array(0);
   const stray = (kind: number, tag: number) =>
-    raw.port.tryWriteMessage({ kind, tag: tag >>> 0, codec: CODEC_VALUES, payload });
+    tryWriteMessage(raw.port, { kind, tag: tag >>> 0, codec: layout.CODEC_VALUES, payload });
   for (let round = 0; round < 50; round++) {
     while (stray(CALL, CANCEL) && stray(CALL, 1 + CANCEL + MORE) && stray(RETURN, 7));
     assertEquals(outcome(() => port.write("x".repeat(80), { timeout: 1 })), "wait.timeout");

@@ -5,21 +5,30 @@
  * @module
  */
 
+import { NO_BYTES } from "../codec/codec.ts";
+import { lostError, MessageError, type MillraceError, type ReasonCode } from "../error.ts";
+import { layout } from "../memory/layout.ts";
+import type { Incoming } from "../pipe/incoming.ts";
+import { tendSoon } from "../pipe/link.ts";
+import { accept, makeSend, type Outgoing, type Send, whileEncoding } from "../pipe/outgoing.ts";
+import { Bit } from "../ring/side.ts";
 import { runWith } from "./context.ts";
 import { CallError } from "./error.ts";
 import { isInPieces, isLater, Served, stepsOf } from "./served.ts";
-import { cutText, type Manner, type Piece, pieceOf, ValueList } from "./values.ts";
-import type { CallWire } from "./wire.ts";
-import { NO_BYTES } from "../codec/codec.ts";
-import { MessageError, type ReasonCode } from "../error.ts";
-import { ENDED } from "../memory/gate.ts";
-import * as layout from "../memory/layout.ts";
-import { rouse } from "../pipe/inbox.ts";
+import {
+  cutText,
+  encodeTexts,
+  encodeValues,
+  type Manner,
+  type Piece,
+  pieceOf,
+  ValueList,
+} from "./values.ts";
 
 /** What is called under one name. */
 export type Method = (values: unknown[]) => unknown;
 
-/** Most bytes of arguments that are kept, but for those of one call. */
+/** Most bytes of arguments that are kept, except those of one call. */
 const KEPT_SIZE = 64 * 1024 * 1024;
 /**
  * Most calls and notices that are not answered yet: those that are served, as many refusals of
@@ -37,8 +46,9 @@ export class Callee {
   /** Calls and notices that have come and were not begun, and their bytes. */
   waitingCount = 0;
   waitingSize = 0;
-  readonly #wire: CallWire;
-  /** Has something done where code of the application's may run. */
+  readonly #out: Outgoing;
+  readonly #inc: Incoming;
+  /** Has something done where the application's code may run. */
   readonly #defer: (job: () => void) => void;
   /** Those with an id, until their answers are in the ring. */
   readonly #calls = new Map<number, Served>();
@@ -47,8 +57,9 @@ export class Callee {
   #servedCount = 0;
 
   /** Makes the callee of one port. */
-  constructor(wire: CallWire, defer: (job: () => void) => void) {
-    this.#wire = wire;
+  constructor(out: Outgoing, inc: Incoming, defer: (job: () => void) => void) {
+    this.#out = out;
+    this.#inc = inc;
     this.#defer = defer;
   }
 
@@ -68,19 +79,20 @@ export class Callee {
     if (codec !== layout.CODEC_VALUES) return this.#takeBad(id, "message.codec");
     const isTooMuch = this.#keptSize > 0 && this.#keptSize + payload.length > KEPT_SIZE;
     if (isTooMuch) return this.#takeBad(id, faultOf(payload) ?? "call.limit");
-    const served = this.enter(id, payload);
+    const served = this.#enter(id, payload);
     this.waitingCount++;
     this.waitingSize += served.size;
-    this.#defer(() => this.begin(served));
+    this.#defer(() => this.#begin(served));
   }
 
-  /** Takes note of one that was dropped. @throws {MessageError} its report. */
-  lose(tag: number, error: MessageError): void {
+  /** Takes note of one that was dropped. False if its report is to be read. */
+  lose(tag: number, error: MillraceError): boolean {
     const id = tag & layout.CALL_ID_MAX;
     if (tag !== id) throw strayError();
     // It was taken back, and so never made; or it is a notice, of which this is the report.
-    if (error.code === "message.cancelled" || id === 0) throw error;
+    if (error.code === "message.cancelled" || id === 0) return false;
     this.#takeBad(id, error.code);
+    return true;
   }
 
   /** Has all methods know that no answer of theirs can be written any more. [call.told] */
@@ -114,24 +126,24 @@ export class Callee {
       if (served.steps !== undefined) this.#stepLater(served);
     } else if (!served.isTold) {
       served.isTold = true;
-      if (!served.hasBegun) this.leaveInbox(served); // [call.stops]
+      if (!served.hasBegun) this.#leaveInbox(served); // [call.stops]
       else this.#defer(() => this.#cancel(served));
     }
   }
 
   /** Takes one that is refused for what is known of it by now. */
   #takeBad(id: number, code: ReasonCode): void {
-    const served = this.enter(id, NO_BYTES);
+    const served = this.#enter(id, NO_BYTES);
     this.#defer(() => this.#refuse(served, code));
   }
 
   /** Begins to keep a call or a notice. [call.duplicate] */
-  enter(id: number, payload: Uint8Array): Served {
+  #enter(id: number, payload: Uint8Array): Served {
     if (id !== 0 && this.#calls.has(id)) {
-      throw new MessageError("call.duplicate", `Cannot take call: ${id} is not answered yet`);
+      throw lostError("call.duplicate", `call ${id} is not answered yet`);
     }
     if (this.#calls.size + this.#notices.size >= KEPT_COUNT) {
-      throw new MessageError("call.limit", "Cannot take call: too many are not answered");
+      throw lostError("call.limit", "too many calls are not answered");
     }
     const served = new Served(id, payload);
     if (id === 0) this.#notices.add(served);
@@ -141,7 +153,7 @@ export class Callee {
   }
 
   /** Begins with one, or gives it up. Returns its list of values, which is no longer kept. */
-  leaveInbox(served: Served): Uint8Array {
+  #leaveInbox(served: Served): Uint8Array {
     const { payload } = served;
     this.waitingCount--;
     this.waitingSize -= served.size;
@@ -150,16 +162,15 @@ export class Callee {
   }
 
   /** Begins one, or refuses it by the first row of the table that holds. [call.refused] */
-  begin(served: Served): void {
+  #begin(served: Served): void {
     if (served.isDone) return;
     if (served.isTold) return this.#refuse(served, "call.cancelled");
-    const payload = this.leaveInbox(served);
-    const isMute = (this.#wire.outlet.bits & ENDED) !== 0;
-    if (isMute && served.id !== 0) return this.leave(served); // nobody can be answered
+    const payload = this.#leaveInbox(served);
+    if (this.#isMute && served.id !== 0) return this.#leave(served); // nobody can be answered
     let values: unknown[];
     let isNamed: boolean;
     try {
-      const list = new ValueList(payload, this.#wire.inlet.codecs);
+      const list = new ValueList(payload, this.#inc.codecs);
       values = list.values;
       isNamed = list.hasName;
     } catch (error) {
@@ -175,36 +186,36 @@ export class Callee {
     served.hasBegun = true;
     this.#servedCount++;
     values.shift();
-    this.run(served, () => method(values), (result) => this.conclude(served, result));
+    this.#run(served, () => method(values), (result) => this.#conclude(served, result));
   }
 
   /**
-   * Runs code of the application's, and hands its result to `done`, now or later. Whatever that
+   * Runs the application's code, and hands its result to `done`, now or later. Whatever that
    * code throws, also while `done` looks at the result, fails the call. [call.throw]
    */
-  run(served: Served, work: () => unknown, done: (result: unknown) => void): void {
+  #run(served: Served, work: () => unknown, done: (result: unknown) => void): void {
     let result: unknown;
     depth++;
     try {
       result = runWith(served, work);
       // Inside of the same care: to look for a `then` may run code as well.
-      if (typeof result === "object" && isLater(result)) return this.await(served, result, done);
+      if (typeof result === "object" && isLater(result)) return this.#await(served, result, done);
     } catch (error) {
       return this.#fail(served, error);
     } finally {
       depth--;
     }
-    this.hand(served, result, done);
+    this.#hand(served, result, done);
   }
 
   /** Hands on what a promise, of whatever kind, settles with first. */
-  await(served: Served, later: PromiseLike<unknown>, done: (result: unknown) => void): void {
+  #await(served: Served, later: PromiseLike<unknown>, done: (result: unknown) => void): void {
     const turn = ++served.turn;
     const settle = (hasFailed: boolean, value: unknown) => {
       if (served.turn !== turn) return; // it has settled before
       served.turn++;
       if (hasFailed) this.#fail(served, value);
-      else this.hand(served, value, done);
+      else this.#hand(served, value, done);
     };
     try {
       later.then((value) => settle(false, value), (error) => settle(true, error));
@@ -213,10 +224,10 @@ export class Callee {
     }
   }
 
-  /** Hands a result to `done`, which looks into it and so may run code of the application's. */
-  hand(served: Served, result: unknown, done: (result: unknown) => void): void {
+  /** Hands a result to `done`, which looks into it and so may run the application's code. */
+  #hand(served: Served, result: unknown, done: (result: unknown) => void): void {
     try {
-      if (typeof result === "object" && isLater(result)) this.await(served, result, done);
+      if (typeof result === "object" && isLater(result)) this.#await(served, result, done);
       else done(result);
     } catch (error) {
       this.#fail(served, error);
@@ -224,15 +235,15 @@ export class Callee {
   }
 
   /** The method has given its result, or what gives it in pieces. */
-  conclude(served: Served, result: unknown): void {
+  #conclude(served: Served, result: unknown): void {
     if (served.isDone) return;
     // Nobody takes what a notice gives.
     const isWhole = served.id === 0 || typeof result !== "object" || !isInPieces(result);
-    if (isWhole) return this.answer(served, result);
-    this.run(served, () => served.steps = stepsOf(result), () => this.#step(served));
+    if (isWhole) return this.#answer(served, result);
+    this.#run(served, () => served.steps = stepsOf(result), () => this.#step(served));
   }
 
-  /** Goes on with items where code of the application's may run; once, whoever asks for it. */
+  /** Goes on with items where the application's code may run; once, whoever asks for it. */
   #stepLater(served: Served): void {
     if (served.isStepDue) return;
     served.isStepDue = true;
@@ -252,7 +263,7 @@ export class Callee {
       if (served.isTold) return this.#cancel(served);
       const { next } = served;
       if (next !== undefined) {
-        if (served.room === 0 || this.#wire.outlet.isLent) return this.#pauseStep(served);
+        if (served.room === 0) return; // the next `more` goes on
         served.next = undefined;
         this.#writeItem(served, next.value);
         continue;
@@ -260,7 +271,7 @@ export class Callee {
       // Also where there is no room: it may be that nothing more comes, which needs none.
       served.isStepping = true;
       let isNow = true;
-      this.run(served, () => served.steps!.next(), (step) => {
+      this.#run(served, () => served.steps!.next(), (step) => {
         served.isStepping = false;
         this.#takeStep(served, step);
         if (!isNow) this.#step(served);
@@ -274,27 +285,21 @@ export class Callee {
     if (served.isDone) return;
     if (typeof step !== "object" || step === null) throw new TypeError("A step is no object");
     const { done, value } = step as IteratorResult<unknown>;
-    if (done) this.answer(served, value);
+    if (done) this.#answer(served, value);
     else served.next = { value };
-  }
-
-  /** Goes on with the next `more`, or when a claim is closed, at which nothing can be written. */
-  #pauseStep(served: Served): void {
-    if (served.room > 0) this.#stepLater(served);
   }
 
   #writeItem(served: Served, value: unknown): void {
     served.room--;
-    const tag = (served.id | layout.CALL_MARK_MORE) >>> 0;
-    if (!this.encode(served, value)) return quit(served);
+    const send = this.#encode(served, value);
+    if (send === undefined) return quit(served);
+    send.tag = (served.id | layout.CALL_MARK_MORE) >>> 0;
     served.isPlacing = true;
     let isNow = true;
-    this.send(layout.FRAME_KIND_RETURN, tag, (reason) => {
+    this.#send(send, (reason) => {
       if (reason !== undefined) return; // nothing can be written any more
       served.isPlacing = false;
-      if (isNow) return;
-      this.#stepLater(served);
-      rouse(this.#wire.inlet); // whoever writes what was accepted looks for nothing else
+      if (!isNow) this.#stepLater(served);
     });
     isNow = false;
   }
@@ -305,27 +310,28 @@ export class Callee {
     served.tell();
     if (served.steps === undefined || served.isStepping) return;
     quit(served);
-    this.answer(served, undefined);
+    this.#answer(served, undefined);
   }
 
   /** [call.answer] */
-  answer(served: Served, result: unknown): void {
+  #answer(served: Served, result: unknown): void {
     if (served.isDone) return;
-    if (served.id === 0) return this.leave(served);
-    // A claim is open, at which nothing can be written: a method has answered meanwhile.
-    if (this.#wire.outlet.isLent) return this.#defer(() => this.answer(served, result));
+    if (served.id === 0) return this.#leave(served);
     if (served.isTold && result === undefined) return this.#refuse(served, "call.cancelled");
-    if (this.encode(served, result)) this.writeAnswer(served, layout.FRAME_KIND_RETURN);
+    const send = this.#encode(served, result);
+    if (send !== undefined) this.#writeAnswer(served, send);
   }
 
-  /** Encodes a result or an item; false where that cannot be, which is the answer. [call.result] */
-  encode(served: Served, value: unknown): boolean {
+  /** Encodes a result or an item; if that cannot be, this is the answer. [call.result] */
+  #encode(served: Served, value: unknown): Send | undefined {
+    const send = makeSend(layout.FRAME_KIND_RETURN);
+    const values = value === undefined ? [] : [value];
     try {
-      this.#wire.encode(value === undefined ? [] : [value]);
-      return true;
+      whileEncoding(this.#out, () => encodeValues(values, this.#out, send));
+      return send;
     } catch (error) {
       this.#refuse(served, "call.result", textOf(error));
-      return false;
+      return undefined;
     }
   }
 
@@ -341,52 +347,49 @@ export class Callee {
     served.isStepping = false;
     if (served.isDone) return;
     if (served.isNotice) return this.#report(served, "call.thrown", textOf(error));
-    this.#throw(served, nameOf(error), textOf(error), dataOf(error, this.#wire.outlet));
+    this.#throw(served, nameOf(error), textOf(error), dataOf(error, this.#out));
   }
 
   #throw(served: Served, name: string, text: string, data: Piece | undefined): void {
-    const wire = this.#wire;
-    if (wire.outlet.isLent) return this.#defer(() => this.#throw(served, name, text, data));
     const short = cutText(name, layout.CALL_NAME_SIZE_MAX) || "Error";
-    wire.encodeTexts([short, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data);
-    this.writeAnswer(served, layout.FRAME_KIND_THROW);
+    const send = makeSend(layout.FRAME_KIND_THROW);
+    encodeTexts([short, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data, send);
+    this.#writeAnswer(served, send);
   }
 
   #report(served: Served, code: ReasonCode, text: string): void {
-    this.leave(served);
-    this.#wire.inlet.keep(new MessageError(code, `Cannot serve notice: ${text}`));
+    this.#leave(served);
+    this.#inc.queue.push(lostError(code, `its notice failed: ${text}`));
+    tendSoon(this.#inc.link);
   }
 
-  /** Writes the answer that was encoded last. */
-  writeAnswer(served: Served, kind: number): void {
+  #writeAnswer(served: Served, send: Send): void {
     if (served.isDone) return;
     served.isDone = true;
-    this.send(kind, served.id, () => this.leave(served));
+    send.tag = served.id;
+    this.#send(send, () => this.#leave(served));
   }
 
-  /** Writes, or accepts; where nothing can be written any more, that is the end of it. */
-  send(kind: number, tag: number, settle: (reason?: unknown) => void): void {
-    try {
-      this.#wire.outlet.check();
-      this.#wire.send(kind, tag, settle);
-    } catch (error) {
-      settle(error); // the port is lost, of which its calls are told by what they read
-    }
+  /** Writes, or accepts. If nothing can be written any more, its calls are told by what is read. */
+  #send(send: Send, settle: (reason?: unknown) => void): void {
+    if (this.#isMute) settle(send);
+    else accept(this.#out, send, settle);
+  }
+
+  /** Whether nothing can be written any more, because this end has ended its stream or stopped. */
+  get #isMute(): boolean {
+    return (this.#out.bits & (Bit.ENDED | Bit.STOPPED)) !== 0;
   }
 
   /** Keeps nothing more of a call. */
-  leave(served: Served): void {
+  #leave(served: Served): void {
     served.isDone = true;
     const { id } = served;
     if (id === 0 ? !this.#notices.delete(served) : this.#calls.get(id) !== served) return;
     if (id !== 0) this.#calls.delete(id);
     this.#keptSize -= served.size;
     if (served.hasBegun) this.#servedCount--;
-    this.left?.();
   }
-
-  /** Is called when one less is served. */
-  left: (() => void) | undefined;
 }
 
 /** Ends what gives items, whose result nobody takes. */
@@ -408,7 +411,7 @@ function faultOf(payload: Uint8Array): ReasonCode | undefined {
   }
 }
 
-/** What an error has beside its text, where it can be carried. */
+/** What an error has beside its text, if it can be carried. */
 export function dataOf(error: unknown, manner: Manner): Piece | undefined {
   try {
     const isError = typeof error === "object" && error !== null && "message" in error;
@@ -421,7 +424,7 @@ export function dataOf(error: unknown, manner: Manner): Piece | undefined {
 
 /** The name under which an error is told. */
 export function nameOf(error: unknown): string {
-  // To ask what it is may run code of the application's, or throw.
+  // To ask what it is may run the application's code, or throw.
   return stringOf(() => {
     if (!(error instanceof CallError)) return (error as { name?: unknown }).name;
     return error.code === "call.thrown" ? error.remoteName : error.code;
@@ -444,6 +447,7 @@ function stringOf(get: () => unknown, otherwise: string): string {
   }
 }
 
-function strayError(): MessageError {
-  return new MessageError("call.form", "Cannot take message: it is none of a call");
+/** The report of a message that is none of a call. [call.stray] */
+export function strayError(): MessageError {
+  return lostError("call.form", "it is none of a call");
 }

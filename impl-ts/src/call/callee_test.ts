@@ -1,9 +1,12 @@
 /** The side that serves, against a peer that writes anything. */
 
-import { assertEquals } from "@std/assert";
+import { tryWriteMessage, writeMessage } from "../more/raw.ts";
+import { writeMany } from "../more/many.ts";
+import { claim, publish, release, tryPeek } from "../more/lend.ts";
 import { callContext, CallError, remote, serve } from "./call.ts";
 import { select } from "../more/select.ts";
 import { CALL, CANCEL, MORE, outcome, RETURN, THROW, turns, withRaw } from "./fixture.ts";
+import { assertEquals } from "@std/assert";
 
 /** Methods, and what they have seen. */
 function makeApi() {
@@ -95,7 +98,7 @@ Deno.test("[call.duplicate] an id that is not answered yet is dropped, whatever 
   serve(port, makeApi().api);
   raw.send(CALL, 1, "hold", 1);
   raw.send(CALL, 1);
-  raw.port.writeMessage({ kind: CALL, tag: 1, codec: 2, payload: new Uint8Array(0) });
+  writeMessage(raw.port, { kind: CALL, tag: 1, codec: 2, payload: new Uint8Array(0) });
   assertEquals(outcome(() => port.tryRead()), "call.duplicate");
   assertEquals(outcome(() => port.tryRead()), "call.duplicate");
   assertEquals(raw.take(), []);
@@ -238,17 +241,17 @@ Deno.test("[call.whole_first] nothing begins while a frame is lent or claimed", 
   const { api, begun } = makeApi();
   serve(port, api);
   raw.port.write("lent");
-  assertEquals(port.tryPeek() !== undefined, true);
+  assertEquals(tryPeek(port) !== undefined, true);
   raw.send(CALL, 1, "begin", 1);
   await turns();
   assertEquals(begun, []);
-  port.release();
-  const place = port.claim(8);
+  release(port);
+  const place = claim(port, 8);
   assertEquals(port.tryRead(), undefined);
   await turns();
   assertEquals(begun, []);
   place.payload.fill(0);
-  port.publish();
+  publish(port);
   for (let turn = 0; turn < 100 && begun.length === 0; turn++) await turns();
   assertEquals(begun, [1]);
   assertEquals(raw.take().map(([kind]) => kind), [1, RETURN]);
@@ -261,16 +264,16 @@ Deno.test("[call.whole_first] what waits for a write waits for a lent frame", as
   serve(port, api);
   const large = port.writeAsync(new Uint8Array(1000));
   raw.send(CALL, 0, "begin", 1);
-  raw.port.writeMany(["a"]);
+  writeMany(raw.port, ["a"]);
   raw.port.write("b");
   assertEquals(port.tryRead(), "a");
-  assertEquals(port.tryPeek() !== undefined, true);
+  assertEquals(tryPeek(port) !== undefined, true);
   while (raw.take().length === 0) await turns();
   await large;
   outcome(() => select([port], { timeout: 0 }));
   await new Promise((resolve) => setTimeout(resolve, 30));
   assertEquals(begun, []);
-  port.release();
+  release(port);
   for (let turn = 0; turn < 100 && begun.length === 0; turn++) await turns();
   assertEquals(begun, [1]);
 });
@@ -282,9 +285,9 @@ Deno.test("to lend is to read: calls are begun, and never lent", () => {
   serve(port, api);
   raw.send(CALL, 0, "begin", 1);
   raw.port.write("plain");
-  assertEquals(port.tryPeek()!.kind, 1);
+  assertEquals(tryPeek(port)!.kind, 1);
   assertEquals(begun, [1]);
-  port.release();
+  release(port);
 });
 
 Deno.test("a notice that is refused, or fails, is reported", async () => {
@@ -310,7 +313,7 @@ Deno.test("a peer that takes no answers cannot make the port keep more and more"
   let limits = 0;
   for (let round = 0; round < 200; round++) {
     const empty = { kind: CALL, codec: 4, payload: new Uint8Array(0) };
-    while (raw.port.tryWriteMessage({ ...empty, tag: id })) {
+    while (tryWriteMessage(raw.port, { ...empty, tag: id })) {
       id++;
     }
     for (let code; (code = outcome(() => port.tryRead())) !== undefined;) {

@@ -4,13 +4,34 @@
  * @module
  */
 
+import { isWellFormed } from "../codec/codec.ts";
+import {
+  failure,
+  lostError,
+  MessageError,
+  type MillraceError,
+  type ReasonCode,
+  throwRangeError,
+} from "../error.ts";
+import { layout, reasonValue } from "../memory/layout.ts";
+import type { Incoming } from "../pipe/incoming.ts";
+import {
+  accept,
+  giveUp,
+  giveUpAll,
+  keep,
+  makeSend,
+  type Outgoing,
+  requireWritable,
+  type Send,
+  setAside,
+  whileEncoding,
+} from "../pipe/outgoing.ts";
+import { Bit } from "../ring/side.ts";
 import { CallError } from "./error.ts";
-import { cutText, ValueList } from "./values.ts";
-import type { CallWire } from "./wire.ts";
-import { isWellFormed, type Payload } from "../codec/codec.ts";
-import { MessageError, type MillraceError, type ReasonCode } from "../error.ts";
-import * as layout from "../memory/layout.ts";
+import { cutText, encodeValues, ValueList } from "./values.ts";
 
+const CALL = layout.FRAME_KIND_CALL;
 const ID_MASK = layout.CALL_ID_MAX;
 
 /** One call that was made. */
@@ -37,8 +58,8 @@ export class OwnCall {
   isGivenUp = false;
   /** Is called whenever something has come of it. */
   changed: (() => void) | undefined;
-  /** Takes it back, while it is not in the ring. */
-  takeBack: (() => void) | undefined;
+  /** Its message, until all of that is in the ring. */
+  send: Send | undefined;
 
   /** Makes a call that is not written. */
   constructor(name: string, takesItems: boolean) {
@@ -46,44 +67,41 @@ export class OwnCall {
     this.takesItems = takesItems;
   }
 
-  /** Ends it with a value. */
-  succeed(value: unknown): void {
+  /** Ends it, with a value or an error. */
+  end(hasFailed: boolean, result: unknown): void {
     if (this.isOver) return;
     this.isOver = this.isReady = true;
-    this.value = value;
-    this.changed?.();
-  }
-
-  /** Ends it with an error. */
-  fail(error: unknown): void {
-    if (this.isOver) return;
-    this.isOver = this.isReady = this.hasFailed = true;
-    this.error = error;
+    this.hasFailed = hasFailed;
+    if (hasFailed) this.error = result;
+    else this.value = result;
     this.changed?.();
   }
 }
 
 /** All that one side has under way. */
 export class Caller {
-  readonly #wire: CallWire;
+  readonly #out: Outgoing;
+  readonly #inc: Incoming;
   /** By id, also those that were given up and not answered. */
   readonly #calls = new Map<number, OwnCall>();
-  /** Those that wait for a place, in the order in which they were made, and their payloads. */
-  readonly #kept = new Map<OwnCall, Payload>();
+  /** Those that wait for a place, in the order in which they were made, and their messages. */
+  readonly #kept = new Map<OwnCall, Send>();
+  /** Cancels and credit that are not in the ring. */
+  readonly #owed = new Set<Send>();
   /** How many of those under way were given up. */
   #givenUpCount = 0;
   /** Whether it is seen to that they are written. */
   #isGoingOn = false;
-  /** Has something done where a message may be written. */
+  /** Has something done later. */
   readonly #defer: (job: () => void) => void;
   /** The id of the next call, if it is free. [call.id] */
   nextId = 1;
 
   /** Makes the caller of one port. */
-  constructor(wire: CallWire, defer: (job: () => void) => void) {
-    this.#wire = wire;
+  constructor(out: Outgoing, inc: Incoming, defer: (job: () => void) => void) {
+    this.#out = out;
+    this.#inc = inc;
     this.#defer = defer;
-    wire.onPlaced((tag) => this.#grant(tag >>> 0));
   }
 
   /** Whether as many are not answered as may, given up or not. [call.unanswered] */
@@ -98,37 +116,44 @@ export class Caller {
 
   /**
    * Makes a call, which is written or accepted for writing; or, while too many are under way, kept
-   * as it is now until fewer are, behind those that are kept already.
+   * as it is now until fewer are, after those that are kept already.
    *
    * @throws {CallError} `call.limit` while too many are under way, if it must not be kept, or if
    * there are as many as may be with those that were given up.
    */
   call(name: string, values: readonly unknown[], takesItems: boolean, mayKeep: boolean): OwnCall {
-    const wire = this.#wire;
-    wire.outlet.check();
+    requireWritable(this.#out);
     const isFull = this.#isFull;
     if (this.#isCrowded || (isFull && !mayKeep)) throw this.#limitError(name);
-    wire.encode([requireName(name), ...values]);
+    const send = this.#encode(name, values);
     const call = new OwnCall(name, takesItems);
-    if (mayKeep && (isFull || this.#kept.size > 0)) this.#kept.set(call, wire.keep());
-    else this.write(call);
+    if (mayKeep && (isFull || this.#kept.size > 0)) {
+      keep(send, false);
+      this.#kept.set(call, send);
+    } else this.#write(call, send);
     return call;
   }
 
-  /** Writes the call whose payload the wire has. */
-  write(call: OwnCall): void {
+  #encode(name: string, values: readonly unknown[]): Send {
+    const send = makeSend(CALL);
+    const list = [requireName(name), ...values];
+    whileEncoding(this.#out, () => encodeValues(list, this.#out, send));
+    return send;
+  }
+
+  #write(call: OwnCall, send: Send): void {
     let id = this.nextId;
     while (this.#calls.has(id)) id = nextAfter(id);
     this.nextId = nextAfter(id);
-    call.id = id;
+    call.id = send.tag = id;
+    call.send = send;
     this.#calls.set(id, call);
-    const settle = (reason?: unknown) => {
-      call.takeBack = undefined;
+    accept(this.#out, send, (reason) => {
+      call.send = undefined;
       if (reason === undefined) return;
-      this.free(call.id); // it has never been made
-      call.fail(reason);
-    };
-    call.takeBack = this.#wire.send(layout.FRAME_KIND_CALL, call.id, settle);
+      if (this.#calls.get(id) === call) this.#free(call); // it has never been made
+      call.end(true, reason);
+    });
   }
 
   #limitError(name: string): CallError {
@@ -138,9 +163,9 @@ export class Caller {
   }
 
   /** A call is under way no more, and its place another one's. */
-  free(id: number): void {
-    if (this.#calls.get(id)?.isGivenUp) this.#givenUpCount--;
-    this.#calls.delete(id);
+  #free(call: OwnCall): void {
+    if (call.isGivenUp) this.#givenUpCount--;
+    this.#calls.delete(call.id);
     this.#goOnLater();
   }
 
@@ -153,44 +178,38 @@ export class Caller {
   /** Writes those that were kept, as many as there are places. */
   #goOn(): void {
     this.#isGoingOn = false;
-    for (const [call, payload] of this.#kept) {
+    for (const [call, send] of this.#kept) {
       const isCrowded = this.#isCrowded;
       if (this.#isFull && !isCrowded) return;
       this.#kept.delete(call);
       try {
         if (isCrowded) throw this.#limitError(call.name); // [call.unanswered]
-        this.#wire.outlet.check();
-        this.#wire.restore(payload);
-        this.write(call);
+        requireWritable(this.#out);
+        this.#write(call, send);
       } catch (error) {
-        call.fail(error);
+        call.end(true, error);
       }
     }
   }
 
-  /** Writes a notice, or accepts it; `settle` is called as for a message that is posted. */
+  /** Writes a notice, or accepts it; `settle` is told of it as by `accept`. */
   notify(name: string, values: readonly unknown[], settle: (reason?: unknown) => void): void {
-    this.#wire.outlet.check();
-    this.#wire.encode([requireName(name), ...values]);
-    this.#wire.send(layout.FRAME_KIND_CALL, 0, settle);
+    requireWritable(this.#out);
+    accept(this.#out, this.#encode(name, values), settle);
   }
 
   /** Ends a call before its answer, and has the callee told. [call.give_up] */
   giveUp(call: OwnCall, error: unknown): void {
     if (call.isOver) return;
     call.items.length = 0;
-    const { takeBack } = call;
-    call.fail(error);
+    call.end(true, error);
     if (this.#kept.delete(call) || this.#calls.get(call.id) !== call) return;
-    if (takeBack === undefined) {
-      call.isGivenUp = true;
-      this.#givenUpCount++;
-      this.#wire.owe(call.id | layout.CALL_MARK_CANCEL);
-      return this.#goOnLater(); // its place is another one's, though not its id
-    }
-    // Nothing of it, or a part, is in the ring: it has never been made.
-    this.free(call.id);
-    takeBack();
+    // If nothing of it, or a part, is in the ring, it has never been made.
+    if (call.send !== undefined) return giveUp(this.#out, call.send, error);
+    call.isGivenUp = true;
+    this.#givenUpCount++;
+    this.#owe(call, layout.CALL_MARK_CANCEL);
+    this.#goOnLater(); // its place is another one's, though not its id
   }
 
   /** Takes the next item that has come; the caller has seen that there is one. [call.grant] */
@@ -198,20 +217,23 @@ export class Caller {
     const item = call.items.shift();
     call.isReady = call.isOver || call.items.length > 0;
     if (++call.taken % layout.CALL_GRANT === 0 && !call.isOver) {
-      this.#wire.owe((call.id | layout.CALL_MARK_MORE) >>> 0);
+      this.#owe(call, layout.CALL_MARK_MORE);
     }
     return item;
   }
 
-  /**
-   * Credit is in the ring. It counts from now on, so that a callee which reads nothing cannot make
-   * more and more of it be owed. [call.granted]
-   */
-  #grant(tag: number): void {
-    const call = this.#calls.get(tag & ID_MASK);
-    if (call !== undefined && (tag & layout.CALL_MARK_MORE) !== 0) {
-      call.allowed += layout.CALL_GRANT;
-    }
+  /** Places a cancel or credit now, or before the next message. [call.cancel_owed] */
+  #owe(call: OwnCall, mark: number): void {
+    const out = this.#out;
+    if ((out.bits & (Bit.ENDED | Bit.STOPPED)) !== 0) return;
+    const aside = makeSend(CALL, layout.CODEC_VALUES, (call.id | mark) >>> 0);
+    this.#owed.add(aside);
+    setAside(out, aside, (reason) => {
+      this.#owed.delete(aside);
+      // Credit counts from now on, so that a callee that reads nothing cannot make more and more
+      // of it be owed. [call.granted]
+      if (reason === undefined && mark === layout.CALL_MARK_MORE) call.allowed += layout.CALL_GRANT;
+    });
   }
 
   /**
@@ -221,13 +243,13 @@ export class Caller {
    */
   answer(kind: number, codec: number, tag: number, payload: Uint8Array): void {
     const isItem = (tag & layout.CALL_MARK_MORE) !== 0;
-    const call = this.match(tag & ID_MASK, isItem);
+    const call = this.#match(tag & ID_MASK, isItem);
     if (call.isOver) return; // [call.late]
     try {
       const isThrow = kind === layout.FRAME_KIND_THROW;
-      const values = this.read(codec, payload, isThrow);
-      if (isThrow) call.fail(errorOf(values, call.name));
-      else if (!isItem) call.succeed(values[0]);
+      const values = this.#read(codec, payload, isThrow);
+      if (isThrow) call.end(true, errorOf(values, call.name));
+      else if (!isItem) call.end(false, values[0]);
       else if (!call.takesItems || call.allowed === 0) {
         const text = "Cannot take item: it was not asked for";
         this.giveUp(call, new CallError("call.items", text)); // [call.too_many]
@@ -244,10 +266,9 @@ export class Caller {
   }
 
   /** Takes note of an answer, or an item, that was dropped. [call.bad_answer] */
-  lose(tag: number, error: MessageError): void {
+  lose(tag: number, error: MillraceError): void {
     const isItem = (tag & layout.CALL_MARK_MORE) !== 0;
-    const call = this.match(tag & ID_MASK, isItem);
-    this.#spoil(call, isItem, error);
+    this.#spoil(this.#match(tag & ID_MASK, isItem), isItem, error);
   }
 
   /** Whether a call with that id is under way. */
@@ -261,10 +282,9 @@ export class Caller {
     this.#calls.clear();
     this.#kept.clear();
     this.#givenUpCount = 0;
-    this.#isGoingOn = false;
     for (const call of calls) {
-      call.fail(error);
-      call.takeBack?.();
+      call.end(true, error);
+      if (call.send !== undefined) giveUp(this.#out, call.send, error);
     }
   }
 
@@ -277,41 +297,47 @@ export class Caller {
    * The call of that id, of which all is in the ring: under way no more, if this is not one of its
    * items. [call.match]
    */
-  match(id: number, isItem: boolean): OwnCall {
+  #match(id: number, isItem: boolean): OwnCall {
     const call = this.#calls.get(id);
-    if (call === undefined || call.takeBack !== undefined) {
-      throw new MessageError("call.answer", `Cannot take answer: no call ${id} is under way`);
+    if (call === undefined || call.send !== undefined) {
+      throw lostError("call.answer", `no call ${id} is under way`);
     }
     if (isItem) return call;
-    this.free(id);
-    this.#wire.forget(id, ID_MASK);
+    this.#free(call);
+    // [call.cancel_owed] What is owed for it, which stands before all other messages.
+    if (this.#owed.size > 0) {
+      giveUpAll(this.#out, call, (send) => this.#owed.has(send) && (send.tag & ID_MASK) === id);
+    }
     return call;
   }
 
   /** Ends a call whose answer, or an item of it, is no good. */
-  #spoil(call: OwnCall, isItem: boolean, { code, message, cause }: MessageError): void {
+  #spoil(call: OwnCall, isItem: boolean, { code, message, cause }: MillraceError): void {
     const error = new CallError(code, message, { cause });
     if (isItem) this.giveUp(call, error);
-    else call.fail(error);
+    else call.end(true, error);
   }
 
   /** Reads the values of an answer, or of an item. @throws {MessageError} if they are none. */
-  read(codec: number, payload: Uint8Array, isThrow: boolean): unknown[] {
-    if (codec !== layout.CODEC_VALUES) {
-      throw new MessageError("message.codec", `Cannot read answer: its codec is ${codec}`);
-    }
-    const list = new ValueList(payload, this.#wire.inlet.codecs);
+  #read(codec: number, payload: Uint8Array, isThrow: boolean): unknown[] {
+    if (codec !== layout.CODEC_VALUES) throw lostError("message.codec", `its codec is ${codec}`);
+    const list = new ValueList(payload, this.#inc.codecs);
     const { length } = list.values;
     const isSound = isThrow
       ? length <= 3 && list.hasName && list.isText(1, 0, layout.CALL_TEXT_SIZE_MAX)
       : length <= 1;
     if (isSound) return list.values;
-    throw new MessageError("call.form", "Cannot read answer: its values are not those of one");
+    throw lostError("call.form", "its values are not those of an answer");
   }
 }
 
 function nextAfter(id: number): number {
-  return id >= layout.CALL_ID_MAX ? 1 : id + 1;
+  return id >= ID_MASK ? 1 : id + 1;
+}
+
+/** The error of a call whose deadline has passed. */
+export function lateError(): MillraceError {
+  return failure("wait.timeout", "call: no answer has come until the deadline");
 }
 
 /** The error of a throw, of what was called by a name. [call.thrown] */
@@ -320,7 +346,7 @@ export function errorOf([name, text, data]: unknown[], called: string): CallErro
   if (code === "call.method") { // of which the text is the callee's choice
     text = `Cannot call ${called}: the other side has no method of that name`;
   }
-  const isCode = /^(call|message)\./.test(code) && layout.reasonValue(code) !== undefined;
+  const isCode = /^(call|message)\./.test(code) && reasonValue(code) !== undefined;
   return new CallError(isCode ? code : "call.thrown", text as string, { name: code, data });
 }
 
@@ -329,5 +355,5 @@ function requireName(name: string): string {
   const most = layout.CALL_NAME_SIZE_MAX;
   const isShort = 3 * name.length <= most;
   if (name !== "" && (isShort ? isWellFormed(name) : cutText(name, most) === name)) return name;
-  throw new RangeError(`Cannot call: a name has 1 to ${most} bytes of UTF-8`);
+  throwRangeError(`Cannot call: a name has 1 to ${most} bytes of UTF-8`);
 }

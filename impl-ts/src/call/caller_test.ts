@@ -1,10 +1,11 @@
 /** The side that calls, against a peer that writes anything. */
 
-import { assertEquals } from "@std/assert";
+import { writeMany } from "../more/many.ts";
 import { remote } from "./call.ts";
 import { CallLayer } from "./layer.ts";
 import { CALL, CANCEL, MORE, outcome, RETURN, THROW, turns, withRaw } from "./fixture.ts";
 import { codeOf } from "../testing/fixture.ts";
+import { assertEquals } from "@std/assert";
 
 /** What the peer would serve. */
 interface Far {
@@ -180,7 +181,7 @@ Deno.test("[call.set_aside] plain messages before the answer are kept, in order"
   const [port, raw] = withRaw({ inboxCount: 4 });
   using _port = port;
   const far = remote<Far>(port).with({ timeout: 1000 });
-  raw.port.writeMany([1, 2]);
+  writeMany(raw.port, [1, 2]);
   raw.port.write(3);
   raw.send(RETURN, 9);
   raw.send(RETURN, 1, "answer");

@@ -3,8 +3,7 @@
  * the check of types sees. None of them runs.
  */
 
-import type { Pool } from "../pool/pool.ts";
-import { work } from "../pool/pool.ts";
+import { type Pool, work } from "../pool/pool.ts";
 import { cbor } from "../codec/cbor.ts";
 import { Port } from "../port/port.ts";
 import { type Carried, type Lost, type Remote, remote } from "./call.ts";

@@ -8,8 +8,8 @@
 
 import { copyOut, decodeText, isWellFormed } from "../codec/codec.ts";
 import { isLost, refuseParts } from "../codec/loss.ts";
-import { cannot, lost } from "../error.ts";
-import { CBOR_DEPTH_MAX } from "../memory/layout.ts";
+import { lostError, throwCannot } from "../error.ts";
+import { layout } from "../memory/layout.ts";
 import { classOf, isBytes, requireMemory } from "../memory/realm.ts";
 
 /** The major types of CBOR. */
@@ -26,7 +26,7 @@ const PROTO = "__proto__";
 export function encodeFields(value: unknown): Uint8Array {
   const encoder = new Encoder();
   if (encoder.item(value, "", 0)) return encoder.written();
-  cannot(`write ${typeof value}: no codec of a call can carry it`);
+  throwCannot(`write ${typeof value}: no codec of a call can carry it`);
 }
 
 class Encoder {
@@ -57,13 +57,13 @@ class Encoder {
         else this.#holder(value, depth + 1);
         return true;
       case "bigint":
-        cannot("write message: JSON cannot carry a BigInt; the codec cbor can");
+        throwCannot("write message: JSON cannot carry a BigInt; the codec cbor can");
     }
     return false;
   }
 
   #holder(value: object, depth: number): void {
-    if (depth > CBOR_DEPTH_MAX) cannot("write message: it is nested too deeply");
+    if (depth > layout.CBOR_DEPTH_MAX) throwCannot("write message: it is nested too deeply");
     if (isLost(value)) refuseParts(value, isLost); // made by a `toJSON`
     if (Array.isArray(value)) {
       this.#head(LIST, value.length);
@@ -78,7 +78,7 @@ class Encoder {
     this.#head(MAP, keys.length);
     let count = 0;
     for (const key of keys) {
-      if (key === PROTO) cannot(`write message: it has a property ${PROTO} beside bytes`);
+      if (key === PROTO) throwCannot(`write message: it has a property ${PROTO} beside bytes`);
       const before = this.#at;
       this.#text(key);
       if (this.item((value as Record<string, unknown>)[key], key, depth)) count++;
@@ -91,7 +91,7 @@ class Encoder {
   }
 
   #text(text: string): void {
-    if (!isWellFormed(text)) cannot("write message: a text beside bytes has a lone surrogate");
+    if (!isWellFormed(text)) throwCannot("write message: a text beside bytes has a lone surrogate");
     const size = 3 * text.length;
     this.#reserve(size + 5);
     const head = this.#at;
@@ -165,7 +165,7 @@ export function decodeFields(payload: Uint8Array): unknown {
   try {
     return new Decoder(payload).whole();
   } catch (cause) {
-    throw lost("message.codec", "its CBOR is not JSON with bytes", { cause });
+    throw lostError("message.codec", "its CBOR is not JSON with bytes", { cause });
   }
 }
 
@@ -182,7 +182,7 @@ class Decoder {
 
   whole(): unknown {
     const value = this.#item(0);
-    if (this.#at !== this.#bytes.length) throw new RangeError("something stands behind it");
+    if (this.#at !== this.#bytes.length) throw new RangeError("it goes on after its value");
     return value;
   }
 
@@ -196,7 +196,7 @@ class Decoder {
     if (major === TEXT) return decodeText(this.#take(count));
     this.#spend(WEIGHT, 0);
     if (major === BYTES) return copyOut(this.#take(count), 0, count);
-    if (depth === CBOR_DEPTH_MAX) throw new RangeError("it is nested too deeply");
+    if (depth === layout.CBOR_DEPTH_MAX) throw new RangeError("it is nested too deeply");
     return major === LIST ? this.#list(count, depth + 1) : this.#map(major, count, depth + 1);
   }
 
@@ -210,7 +210,7 @@ class Decoder {
     if (major !== MAP) throw new TypeError("it has a tag");
     const map: Record<string, unknown> = {};
     for (this.#spend(2 * count, 2 * count); count > 0; count--) {
-      const key = this.#item(CBOR_DEPTH_MAX);
+      const key = this.#item(layout.CBOR_DEPTH_MAX);
       if (typeof key !== "string" || key === PROTO) throw new TypeError("it is no object");
       map[key] = this.#item(depth);
     }

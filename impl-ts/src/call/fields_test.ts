@@ -1,11 +1,12 @@
 /** Bytes in the fields of what calls and tasks carry; and what those refuse at any depth. */
 
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { writeMessage } from "../more/raw.ts";
 import { cbor } from "../codec/cbor.ts";
 import { poolOf } from "../pool/fixture.ts";
 import { Port } from "../port/port.ts";
 import { CallError, remote, serve } from "./call.ts";
 import { CALL, list, RETURN, THROW, withRaw } from "./fixture.ts";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 
 /** How deep JSON and CBOR nest in these tests. */
 function nested(inner: unknown, depth: number): unknown {
@@ -189,7 +190,7 @@ Deno.test("CBOR that is not JSON with bytes costs that call, whatever it claims"
   const bytesOf = (hex: string) => Uint8Array.fromHex(hex.replaceAll(" ", ""));
   let id = 0;
   for (const hex of [...good, ...bad]) {
-    raw.port.writeMessage({ kind: CALL, tag: ++id, codec: 4, payload: listOf(bytesOf(hex)) });
+    writeMessage(raw.port, { kind: CALL, tag: ++id, codec: 4, payload: listOf(bytesOf(hex)) });
     port.tryRead();
     const [[kind, tag, name] = []] = raw.take();
     const expected = bad.includes(hex) ? [THROW, id, "message.codec"] : [RETURN, id];
@@ -204,7 +205,7 @@ Deno.test("CBOR of many small bytes is refused before it takes much memory", () 
   const count = 2 << 20;
   const item = new Uint8Array(5 + count).fill(0x40);
   item.set([0x9a, 0, count >> 16, 0, 0]);
-  raw.port.writeMessage({ kind: CALL, tag: 1, codec: 4, payload: listOf(item) });
+  writeMessage(raw.port, { kind: CALL, tag: 1, codec: 4, payload: listOf(item) });
   port.tryRead();
   assertEquals(raw.take().map(([kind, , name]) => [kind, name]), [[THROW, "message.codec"]]);
   port.close();

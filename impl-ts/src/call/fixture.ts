@@ -1,18 +1,15 @@
 /** What the tests of calls share: a port that offers calls, and a peer that writes anything. */
 
+import { tryReadMessage, writeMessage } from "../more/raw.ts";
 import { encodeValues, ValueList } from "./values.ts";
-import { makePayload } from "../codec/codec.ts";
-import {
-  CODEC_VALUES,
-  FRAME_KIND_CALL,
-  FRAME_KIND_RETURN,
-  FRAME_KIND_THROW,
-} from "../memory/layout.ts";
-import { Port, type PortCreateOptions } from "../port/port.ts";
+import { makeSend } from "../pipe/outgoing.ts";
+import { layout } from "../memory/layout.ts";
+import { Port } from "../port/port.ts";
+import type { PortCreateOptions } from "../port/options.ts";
 
-export const CALL = FRAME_KIND_CALL;
-export const RETURN = FRAME_KIND_RETURN;
-export const THROW = FRAME_KIND_THROW;
+export const CALL = layout.FRAME_KIND_CALL;
+export const RETURN = layout.FRAME_KIND_RETURN;
+export const THROW = layout.FRAME_KIND_THROW;
 export const CANCEL = 0x40000000;
 export const MORE = 0x80000000;
 
@@ -35,15 +32,22 @@ export class Raw {
 
   /** Writes one message of a call. */
   send(kind: number, tag: number, ...values: unknown[]): void {
-    this.port.writeMessage({ kind, tag: tag >>> 0, codec: CODEC_VALUES, payload: list(values) });
+    writeMessage(this.port, {
+      kind,
+      tag: tag >>> 0,
+      codec: layout.CODEC_VALUES,
+      payload: list(values),
+    });
   }
 
   /** What has come: of each its kind and tag, and its values. */
   take(): unknown[][] {
     const all: unknown[][] = [];
-    for (let message; (message = this.port.tryReadMessage()) !== undefined;) {
+    for (let message; (message = tryReadMessage(this.port)) !== undefined;) {
       const { kind, tag, codec, payload } = message;
-      const values = codec === CODEC_VALUES ? new ValueList(payload, undefined).values : ["plain"];
+      const values = codec === layout.CODEC_VALUES
+        ? new ValueList(payload, undefined).values
+        : ["plain"];
       all.push([kind, tag, ...values]);
     }
     return all;
@@ -52,9 +56,9 @@ export class Raw {
 
 /** A list of values as bytes. */
 export function list(values: unknown[]): Uint8Array {
-  const payload = makePayload();
-  encodeValues(values, { codec: "json" }, payload);
-  return payload.source.slice(0, payload.size);
+  const send = makeSend(CALL);
+  encodeValues(values, { codec: "json" }, send);
+  return send.source.slice(0, send.size);
 }
 
 /** The code that something throws, or what it gives. */

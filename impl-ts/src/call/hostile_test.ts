@@ -1,13 +1,13 @@
 /** A peer that writes any messages of calls: nothing hangs, and the port stays usable. */
 
-import { assert, assertEquals } from "@std/assert";
+import { tryReadMessage, tryWriteMessage, writeMessage } from "../more/raw.ts";
 import { remote, serve } from "./call.ts";
 import { CALL, list, RETURN, THROW, turns, withRaw } from "./fixture.ts";
 import { MillraceError } from "../error.ts";
 import { random } from "../testing/fixture.ts";
-import type { Port } from "../port/port.ts";
+import { type Port, Port as AnyPort } from "../port/port.ts";
 import { Hub } from "../more/hub.ts";
-import { Port as AnyPort } from "../port/port.ts";
+import { assert, assertEquals } from "@std/assert";
 
 const ROUNDS = Deno.env.get("MILLRACE_TEST_ALL") === "1" ? 300 : 20;
 const STEPS = 200;
@@ -63,9 +63,9 @@ Deno.test("any messages of calls are answered, reported or dropped, and never ha
       if (next() % 8 === 0) add(far.with({ timeout: next() % 3 }).echo(next()));
       if (next() % 8 === 0) add(Array.fromAsync(far.with({ timeout: 3 }).iterate.count(9)));
       if (next() % 16 === 0) raw.port.tryWrite(next());
-      raw.port.tryWriteMessage(message(next));
+      tryWriteMessage(raw.port, message(next));
       if (next() % 4 === 0) readAll(port);
-      if (next() % 4 === 0) raw.port.tryReadMessage();
+      if (next() % 4 === 0) tryReadMessage(raw.port);
       if (next() % 32 === 0) await turns();
     }
     for (const error of await Promise.all(calls)) {
@@ -75,9 +75,9 @@ Deno.test("any messages of calls are answered, reported or dropped, and never ha
     const tag = 0x3ffffff0;
     const call = { kind: CALL, tag, codec: 4, payload: list(["back"]) };
     for (let sent = false, answered = false; !answered;) {
-      sent ||= raw.port.tryWriteMessage(call);
+      sent ||= tryWriteMessage(raw.port, call);
       readAll(port);
-      for (let answer; (answer = raw.port.tryReadMessage()) !== undefined;) {
+      for (let answer; (answer = tryReadMessage(raw.port)) !== undefined;) {
         answered ||= answer.kind === RETURN && answer.tag === tag;
       }
       await turns();
@@ -91,13 +91,13 @@ Deno.test("in a hub, each client has its own calls, and select serves them", () 
   const clients = hub.ports.map((port) => AnyPort.from<unknown>(port.handoff(), { calls: true }));
   for (const [index, port] of hub.ports.entries()) serve(port, { name: () => index });
   for (const client of clients) {
-    client.writeMessage({ kind: CALL, tag: 1, codec: 4, payload: list(["name"]) });
+    writeMessage(client, { kind: CALL, tag: 1, codec: 4, payload: list(["name"]) });
   }
   clients[1]!.write("plain");
   assertEquals(hub.select({ timeout: 1000 }), hub.ports[1]);
   assertEquals(hub.select({ timeout: 0 })?.tryRead(), "plain");
   for (const [index, client] of clients.entries()) {
-    const answer = client.tryReadMessage()!;
+    const answer = tryReadMessage(client)!;
     assertEquals([answer.kind, answer.tag, answer.payload], [RETURN, 1, list([index])]);
     client.close();
   }

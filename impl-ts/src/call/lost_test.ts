@@ -1,13 +1,14 @@
 /** What becomes of calls when the port is lost, ends, or comes back. */
 
-import { assertEquals } from "@std/assert";
+import { revive } from "../more/revive.ts";
+import { tryReadMessage, writeMessage } from "../more/raw.ts";
 import { callContext, remote, serve } from "./call.ts";
 import { CALL, CANCEL, outcome, RETURN, turns, withRaw } from "./fixture.ts";
 import { codeOf } from "../testing/fixture.ts";
-import { vacatePeer } from "../more/vacate.ts";
 import { held, ports } from "../port/fixture.ts";
 import { failEndpoint } from "../wait/state.ts";
 import { Port } from "../port/port.ts";
+import { assertEquals } from "@std/assert";
 
 interface Far {
   ask(): Promise<unknown>;
@@ -113,18 +114,19 @@ Deno.test("[call.vacated] nothing of the calls reaches the next owner", async ()
   assertEquals(await codeOf(calls[1]!), "wait.timeout"); // its cancel is owed
   raw.port.close();
   assertEquals(await codeOf(calls[0]!), "peer.closed");
-  vacatePeer(port);
-  using next = Port.attach(port.memory, { calls: true });
+  using again = revive(port);
+  using next = Port.attach(again.memory, { calls: true });
   await turns();
-  assertEquals(next.tryReadMessage(), undefined);
+  assertEquals(tryReadMessage(next), undefined);
   assertEquals(told, ["call.cancelled"]);
-  const again = far.ask();
-  assertEquals(next.tryReadMessage()?.tag, 1);
-  next.writeMessage({ kind: RETURN, tag: 1, codec: 4, payload: new Uint8Array(0) });
-  assertEquals(await again, undefined);
-  next.writeMessage({ kind: CALL, tag: 1 + CANCEL, codec: 4, payload: new Uint8Array(0) });
+  serve(again, { echo: (value: unknown) => value });
+  const answer = remote<Far>(again).ask();
+  assertEquals(tryReadMessage(next)?.tag, 1);
+  writeMessage(next, { kind: RETURN, tag: 1, codec: 4, payload: new Uint8Array(0) });
+  assertEquals(await answer, undefined);
+  writeMessage(next, { kind: CALL, tag: 1 + CANCEL, codec: 4, payload: new Uint8Array(0) });
   await turns();
-  assertEquals(next.tryReadMessage(), undefined);
+  assertEquals(tryReadMessage(next), undefined);
 });
 
 Deno.test("[call.vacated] answers that found no room do not reach the next owner", async () => {
@@ -135,13 +137,13 @@ Deno.test("[call.vacated] answers that found no room do not reach the next owner
   raw.send(CALL, 1, "echo", "for the last owner");
   const notice = remote<Far>(port).notify.ask();
   assertEquals(port.tryRead(), undefined); // served, and the answer accepted
-  const posted = port.postMessage("for whoever comes");
   raw.port.close();
-  vacatePeer(port);
-  using next = Port.attach(port.memory, { calls: true });
-  await posted;
+  using again = revive(port);
+  again.postMessage("for whoever comes");
+  using next = Port.attach(again.memory, { calls: true });
+  await turns();
   assertEquals(next.tryRead(), "for whoever comes");
-  assertEquals(next.tryReadMessage(), undefined);
+  assertEquals(tryReadMessage(next), undefined);
   assertEquals(await codeOf(notice), "peer.closed");
 });
 
@@ -152,7 +154,7 @@ Deno.test("[call.vacated] [call.lost] who vacates ends its calls by the peer's s
     const call = remote<Far>(port).ask();
     if (how === "close") raw.port.close();
     else failEndpoint(port.segment, port.peerIndex, "peer.lost");
-    vacatePeer(port); // nobody has read since
+    using _again = revive(port); // nobody has read since
     assertEquals(await codeOf(call), how === "close" ? "peer.closed" : "peer.failed");
   }
 });
@@ -160,11 +162,11 @@ Deno.test("[call.vacated] [call.lost] who vacates ends its calls by the peer's s
 Deno.test("[call.bad_answer] an answer that is taken back ends its call", async () => {
   const [port, raw] = withRaw({ capacity: 256 });
   using _port = port;
-  const call = remote<Far>(port).ask();
+  const code = codeOf(remote<Far>(port).ask());
   const large = { kind: RETURN, tag: 1, codec: 4, payload: new Uint8Array(1000) };
-  assertEquals(outcome(() => raw.port.writeMessage(large, { timeout: 1 })), "wait.timeout");
+  assertEquals(outcome(() => writeMessage(raw.port, large, { timeout: 1 })), "wait.timeout");
   await turns();
   raw.port.tryWrite("cancelled");
-  assertEquals(await codeOf(call), "message.cancelled");
+  assertEquals(await code, "message.cancelled");
   assertEquals(port.tryRead(), "cancelled");
 });

@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { serve } from "./call.ts";
 import { CALL, CANCEL, outcome, RETURN, THROW, turns, withRaw } from "./fixture.ts";
-import { PeerClosedError } from "../mod.ts";
+import { MillraceError } from "../error.ts";
 
 /** Throws whatever is asked of it. */
 function revoked(): object {
@@ -32,7 +32,7 @@ const ODD: Record<string, [() => unknown, string | [unknown]]> = {
   jsonThrows: [() => ({ toJSON: boom }), "call.result"],
   jsonRevoked: [() => ({ toJSON: () => raise(revoked()) }), "call.result"],
   jsonLost: [
-    () => ({ toJSON: () => raise(new PeerClosedError("peer.closed", "")) }),
+    () => ({ toJSON: () => raise(new MillraceError("peer.closed", "")) }),
     "call.result",
   ],
   nameGetter: [() => raise(trap("name")), "Error"],

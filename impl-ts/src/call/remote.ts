@@ -4,18 +4,17 @@
  * @module
  */
 
-import { clearTimeout, setTimeout } from "../memory/clock.ts";
-import type { OwnCall } from "./caller.ts";
+import { MillraceError, requireOptions } from "../error.ts";
+import { deadlineOfCall, limit, requireWait, type WaitOptions } from "../pipe/link.ts";
+import type { StreamPort } from "../port/over_stream.ts";
+import type { Port } from "../port/port.ts";
+import type { AnyValue } from "./carried.ts";
+import { lateError, type OwnCall } from "./caller.ts";
 import { callContext } from "./context.ts";
 import { CallError } from "./error.ts";
 import { CallLayer } from "./layer.ts";
 import type { AnyValue } from "./carried.ts";
 import type { LocalName, Remote, StreamRemote } from "./types.ts";
-import { MillraceError, requireOptions, TimeoutError } from "../error.ts";
-import { deadlineOfCall, requireWait, type WaitOptions } from "../pipe/pipe.ts";
-import type { StreamPort } from "../port/over_stream.ts";
-import type { Port } from "../port/port.ts";
-import { LONGEST_TIMER_MS } from "../wait/task.ts";
 
 /**
  * The object that the peer of a port serves, by its type: any method can be called, and whether it
@@ -239,22 +238,12 @@ function begin(
 }
 
 /** Keeps the process alive for a call, and gives it up in time. Returns what ends that. */
-function attend(
-  layer: CallLayer,
-  call: OwnCall,
-  { timeout = Infinity, signal }: WaitOptions = {},
-): () => void {
-  const giveUp = (error: unknown) => layer.caller.giveUp(call, error);
-  const text = "Cannot call: no answer has come until the deadline";
-  const late = () => giveUp(new TimeoutError(text));
-  const timer = timeout <= LONGEST_TIMER_MS ? setTimeout(late, timeout) : undefined;
-  const abort = () => giveUp(signal!.reason);
-  signal?.addEventListener("abort", abort);
-  layer.hold();
+function attend(layer: CallLayer, call: OwnCall, options: WaitOptions | undefined): () => void {
+  const release = limit(options, (reason) => layer.caller.giveUp(call, reason ?? lateError()));
+  layer.hold(1);
   return () => {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", abort);
-    layer.letGo();
+    release?.();
+    layer.hold(-1);
   };
 }
 

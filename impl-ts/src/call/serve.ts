@@ -4,11 +4,13 @@
  * @module
  */
 
+import { throwCannot } from "../error.ts";
+import { tendSoon } from "../pipe/link.ts";
+import type { StreamPort } from "../port/over_stream.ts";
+import type { Port } from "../port/port.ts";
 import type { Method } from "./callee.ts";
 import { CallLayer } from "./layer.ts";
 import { isLater } from "./served.ts";
-import type { Port } from "../port/port.ts";
-import type { StreamPort } from "../port/over_stream.ts";
 
 /**
  * Ends the serving of an object.
@@ -85,26 +87,29 @@ export function serve(
 ): Serving {
   const layer = CallLayer.of(port as Port);
   const { callee } = layer;
-  if (callee.methods !== undefined) throw new TypeError("Cannot serve: this port serves already");
+  if (callee.methods !== undefined) throwCannot("serve: this port serves already");
   const methods = callee.methods = methodsOf(api);
+  const { link } = port as Port;
   layer.isServing = true;
+  tendSoon(link);
   const stop = () => {
     if (callee.methods !== methods) return;
     callee.methods = undefined;
     layer.isServing = false;
+    tendSoon(link);
   };
   return { stop, [Symbol.dispose]: stop };
 }
 
 /** What is called under which name. [call.served_only] */
 function methodsOf(api: object): Map<string, Method> {
-  if (isLater(api)) throw new TypeError("Cannot serve a promise: serve what it gives");
+  if (isLater(api)) throwCannot("serve a promise: serve what it gives");
   const methods = new Map<string, Method>();
   addMethods(methods, api, "", isPlain(api), new Set());
   for (const name of methods.keys()) {
     const [first] = name.split(".", 1);
     if (WAYS.has(first!)) {
-      throw new TypeError(`Cannot serve ${name}: a remote object has its own "${first}"`);
+      throwCannot(`serve ${name}: a remote object has its own "${first}"`);
     }
   }
   return methods;

@@ -4,6 +4,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { EventEmitter } from "node:events";
 import { createContext, runInContext } from "node:vm";
 import { serve } from "./call.ts";
+import { Port } from "../port/port.ts";
 import { CALL, RETURN, withRaw } from "./fixture.ts";
 
 /** What Object.prototype and its like have, and nobody means to serve. */
@@ -137,4 +138,18 @@ Deno.test("serve refuses names that nobody could call, and a promise", () => {
     assertThrows(() => serve(port, api), TypeError, "Cannot serve");
   }
   serve(port, { add() {}, deep: { notify() {}, with() {} }, notify: 1 }).stop();
+});
+
+Deno.test("[port.inbox] a port that serves lets its thread go on while its inbox stays full", async () => {
+  using here = Port.create<number>({ inboxCount: 4 });
+  using there = Port.attach<number>(here.memory);
+  serve(here, {});
+  for (let round = 0; round < 2; round++) { // what comes later finds the inbox full
+    for (let n = 0; n < 10; n++) there.write(n);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const numbers: unknown[] = [];
+  for (let n; (n = here.tryRead()) !== undefined;) numbers.push(n);
+  const all = Array.from({ length: 10 }, (_, n) => n);
+  assertEquals(numbers, [...all, ...all]);
 });

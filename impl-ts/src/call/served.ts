@@ -7,7 +7,7 @@
 
 import type { CallContext } from "./context.ts";
 import { CallError } from "./error.ts";
-import { CALL_WINDOW } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 
 /** What a generator is to whoever takes its items. */
 export interface Steps {
@@ -29,7 +29,7 @@ export class Served implements CallContext {
   isDone = false;
   /** What gives the items, how many may be written, and whether one is asked for. */
   steps: Steps | undefined;
-  room: number = CALL_WINDOW;
+  room: number = layout.CALL_WINDOW;
   isStepping = false;
   /** Whether it is seen to that it goes on, and whether an item is accepted and not in the ring. */
   isStepDue = false;

@@ -11,13 +11,18 @@ import {
   type CodecTable,
   copyOut,
   decodeForeign,
+  decodeJson,
+  decodeText,
+  encodeBy,
+  isWellFormed,
+  NO_BYTES,
 } from "../codec/codec.ts";
-import { decodeJson, decodeText, isWellFormed, type Payload, takeBytes } from "../codec/codec.ts";
 import { hasBytes, mayHide, mayHideAnywhere } from "../codec/loss.ts";
-import { MessageError } from "../error.ts";
-import * as layout from "../memory/layout.ts";
+import { lostError, type MessageError, throwCannot, throwRangeError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
-import { MAX_JSON_SIZE } from "../pipe/pipe.ts";
+import { MAX_JSON_SIZE } from "../pipe/link.ts";
+import { type Send, setPayload } from "../pipe/outgoing.ts";
 import { decodeFields, encodeFields } from "./fields.ts";
 
 const HEADER_SIZE = layout.VALUES_HEADER_SIZE;
@@ -51,7 +56,7 @@ export interface Piece {
 
 const ABSENT: Piece = { code: layout.CODEC_JSON, text: "", bytes: undefined };
 
-/** How values that are neither strings nor bytes are written: what an outlet has. */
+/** How values that are neither strings nor bytes are written: what an end that writes has. */
 export interface Manner {
   readonly codec: CodecName | AnyCodec;
   /** Looks at each value of JSON first. */
@@ -68,19 +73,19 @@ export interface Manner {
 export function encodeValues(
   values: readonly unknown[],
   manner: Manner,
-  payload: Payload,
+  send: Send,
 ): void {
   if (values.length > layout.VALUES_COUNT_MAX) {
-    throw new RangeError(`Cannot write ${values.length} values: they are too many`);
+    throwRangeError(`Cannot write ${values.length} values: they are too many`);
   }
-  // Code of the application's may run here, and not behind it: the scratch is the thread's.
+  // The application's own code may run here, and not after it: the scratch is the thread's.
   const pieces: Piece[] = [];
   for (const value of values) pieces.push(pieceOf(value, manner));
-  writePieces(pieces, payload);
+  writePieces(pieces, send);
 }
 
-/** Writes a list of texts, of which none has a lone surrogate, and a value behind them. */
-export function encodeTexts(texts: readonly string[], data: Piece | undefined, to: Payload): void {
+/** Writes a list of texts, of which none has a lone surrogate, and a value after them. */
+export function encodeTexts(texts: readonly string[], data: Piece | undefined, to: Send): void {
   const pieces = texts.map((text) => ({ code: layout.CODEC_TEXT, text, bytes: undefined }));
   writePieces(data === undefined ? pieces : [...pieces, data], to);
 }
@@ -96,12 +101,9 @@ export function pieceOf(value: unknown, { codec, vet }: Manner): Piece {
     return { code: layout.CODEC_BYTES, text: "", bytes: value };
   }
   if (typeof codec !== "string" && typeof value !== "string") {
-    const bytes: unknown = codec.encode(value as never);
-    if (isBytes(bytes)) {
-      requireMemory(bytes);
-      return { code: codec.code, text: "", bytes: copyOut(bytes, 0, bytes.length) };
-    }
-    throw new TypeError(`Cannot write value: codec ${codec.code} did not make a Uint8Array`);
+    const bytes = encodeBy(codec, value);
+    requireMemory(bytes);
+    return { code: codec.code, text: "", bytes: copyOut(bytes, 0, bytes.length) };
   }
   // As JSON has it, in a third of the time.
   const isNumber = typeof value === "number" && Number.isFinite(value);
@@ -112,7 +114,7 @@ export function pieceOf(value: unknown, { codec, vet }: Manner): Piece {
   const text = isNumber ? String(value) : JSON.stringify(value) as string | undefined;
   if (mayHideAnywhere(value) && hasBytes(value)) return fieldsOf(value);
   if (text !== undefined) return { code: layout.CODEC_JSON, text, bytes: undefined };
-  throw new TypeError(`Cannot write ${typeof value}: no codec of a call can carry it`);
+  throwCannot(`write ${typeof value}: no codec of a call can carry it`);
 }
 
 function fieldsOf(value: unknown): Piece {
@@ -120,9 +122,9 @@ function fieldsOf(value: unknown): Piece {
 }
 
 /** Writes the list into the scratch where it surely fits, otherwise into fresh memory. */
-export function writePieces(pieces: readonly Piece[], payload: Payload): void {
+export function writePieces(pieces: readonly Piece[], send: Send): void {
   const count = pieces.length;
-  if (count === 0) return takeBytes(new Uint8Array(0), layout.CODEC_VALUES, payload);
+  if (count === 0) return void setPayload(send, layout.CODEC_VALUES, NO_BYTES, true);
   const from = HEADER_SIZE + count * ENTRY_SIZE;
   let most = from;
   for (const { text, bytes } of pieces) most += 3 * text.length + (bytes?.length ?? 0) + ALIGN;
@@ -154,7 +156,7 @@ export function writePieces(pieces: readonly Piece[], payload: Payload): void {
     at += size;
   }
   if (!isKept && view?.length !== at) view = target.subarray(0, at);
-  takeBytes(isKept ? target.subarray(0, at) : view!, layout.CODEC_VALUES, payload, isKept);
+  setPayload(send, layout.CODEC_VALUES, isKept ? target.subarray(0, at) : view!, isKept);
 }
 
 /** Writes a text as UTF-8, for which there is room. Returns its bytes. */
@@ -174,7 +176,7 @@ export function writeText(target: Uint8Array, at: number, text: string): number 
 }
 
 /**
- * A list as it has come, behind all checks. [call.values_check]
+ * A list as it has come, after all checks. [call.values_check]
  *
  * Its payload is private, and nothing of it is looked at twice that could change meanwhile.
  */
@@ -232,7 +234,7 @@ function sizesOf(payload: Uint8Array): number[] {
     if (codeWord > 0xff || isList || at > length) throw badList("a value of it cannot be");
     sizes.push(size);
   }
-  if (at !== length) throw badList("something stands behind it");
+  if (at !== length) throw badList("it goes on after the last value");
   return sizes;
 }
 
@@ -256,7 +258,7 @@ export function decodeValue(
   const integer = isText ? undefined : shortInteger(payload, at, size);
   if (integer !== undefined) return integer;
   if (!isText && size > MAX_JSON_SIZE) {
-    throw new MessageError("message.size", `Cannot read value: its JSON has ${size} bytes`);
+    throw lostError("message.size", `JSON in it has ${size} bytes`);
   }
   const text = shortText(payload, at, size);
   if (text === undefined) {
@@ -267,7 +269,7 @@ export function decodeValue(
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new MessageError("message.json", "Cannot read value: it is not JSON", { cause });
+    throw lostError("message.json", "a value of it is not JSON", { cause });
   }
 }
 
@@ -315,7 +317,7 @@ function word(bytes: Uint8Array, at: number): number {
 }
 
 function badList(why: string): MessageError {
-  return new MessageError("message.values", `Cannot read list of values: ${why}`);
+  return lostError("message.values", `its list is none: ${why}`);
 }
 
 /** The beginning of a text that has so many bytes at most, cut at a character. */

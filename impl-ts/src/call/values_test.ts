@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { list, outcome } from "./fixture.ts";
 import { ValueList } from "./values.ts";
-import { CODEC_JSON, CODEC_TEXT } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 
 /** A list of one value with these bytes. */
 function listOf(text: string, codec: number): Uint8Array {
@@ -12,7 +12,7 @@ function listOf(text: string, codec: number): Uint8Array {
   return Uint8Array.of(...head, ...bytes);
 }
 
-function readOf(text: string, codec = CODEC_JSON): unknown {
+function readOf(text: string, codec = layout.CODEC_JSON): unknown {
   return outcome(() => new ValueList(listOf(text, codec), undefined).values[0]);
 }
 
@@ -45,6 +45,6 @@ Deno.test("encodeValues writes numbers as JSON.stringify does", () => {
 Deno.test("ValueList gives each short text, whichever came before it", () => {
   // 31 * "A" + "a" is 31 * "B" + "B": texts that are kept in one place.
   const texts = ["Aa", "BB", "Aa", "AaAa", "BBBB", "AaBB", "", "ask", "a\u00fc", "ask"];
-  for (const text of texts) assertEquals(readOf(text, CODEC_TEXT), text);
-  for (let n = 0; n < 1000; n++) assertEquals(readOf(`name ${n}`, CODEC_TEXT), `name ${n}`);
+  for (const text of texts) assertEquals(readOf(text, layout.CODEC_TEXT), text);
+  for (let n = 0; n < 1000; n++) assertEquals(readOf(`name ${n}`, layout.CODEC_TEXT), `name ${n}`);
 });

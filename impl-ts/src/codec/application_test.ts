@@ -5,8 +5,9 @@ import type { Codec } from "./codec.ts";
 import { MessageError } from "../error.ts";
 import { assertCode, pattern, pipe, pipeSegment, scribed } from "../testing/fixture.ts";
 import { Port } from "../port/port.ts";
-import { Reader } from "../pipe/reader.ts";
-import { Writer } from "../pipe/writer.ts";
+import { Reader, Writer } from "../pipe/ends.ts";
+import { writeMany } from "../more/many.ts";
+import { writeMessage } from "../more/raw.ts";
 
 interface Point {
   readonly x: number;
@@ -114,7 +115,7 @@ Deno.test("a codec that decodes to undefined, which is no message, costs one mes
   const nothing = { code: 130, encode: () => pattern(1), decode: () => undefined };
   const { writer, reader } = pipe<undefined>({ codec: nothing });
   writer.write(undefined);
-  writer.writeMessage({ payload: pattern(2) });
+  writeMessage(writer, { payload: pattern(2) });
   assertCode(() => reader.read(), "message.codec");
   assertEquals<unknown>(reader.read(), pattern(2));
 });
@@ -132,7 +133,7 @@ Deno.test("what encode throws is the caller's, and nothing is written", async ()
   assertThrows(() => writer.write(-1), RangeError, "negative");
   assertThrows(() => writer.tryWrite(0), TypeError, "codec 200");
   await assertRejects(() => writer.writeAsync(-1), RangeError);
-  assertThrows(() => writer.writeMany([3, -1, 4]), RangeError);
+  assertThrows(() => writeMany(writer, [3, -1, 4]), RangeError);
   assertEquals([reader.tryRead(), reader.tryRead()], [3, undefined]);
   writer.write(5);
   assertEquals(reader.read(), 5);

@@ -5,6 +5,8 @@ import { assertEquals } from "@std/assert";
 import { pattern, pipe } from "../testing/fixture.ts";
 import { Port } from "../port/port.ts";
 import { ports } from "../port/fixture.ts";
+import { claim, publish } from "../more/lend.ts";
+import { readInto, tryReadInto } from "../more/raw.ts";
 
 Deno.test("a Buffer that is posted may change at once", async () => {
   const [a, b] = ports();
@@ -36,8 +38,8 @@ Deno.test("a Buffer that is read into is the caller's between two calls", async 
   const message = pattern(400);
   const sent = writer.writeAsync(message);
   const target = Buffer.alloc(message.length);
-  assertEquals(reader.tryReadInto(target), undefined);
-  for (let size; size === undefined; size = reader.tryReadInto(target)) {
+  assertEquals(tryReadInto(reader, target), undefined);
+  for (let size; size === undefined; size = tryReadInto(reader, target)) {
     target.fill(0);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
@@ -60,7 +62,7 @@ Deno.test("short bytes pass whole, through arrays used once, again, and in turns
     const target = targets[index]!;
     target.fill(255);
     here.write(source);
-    assertEquals(there.readInto(target), 31);
+    assertEquals(readInto(there, target), 31);
     assertEquals(target.slice(0, 31), source.slice());
     assertEquals(target.slice(31).every((byte) => byte === 255), true);
   }
@@ -70,9 +72,9 @@ Deno.test("a read that waits leaves an open claim as it is", () => {
   using here = Port.create<Uint8Array>({ codec: "bytes" });
   using there = Port.attach<Uint8Array>(here.memory, { codec: "bytes" });
   here.write(new Uint8Array(64));
-  here.claim(64).payload.fill(9);
+  claim(here, 64).payload.fill(9);
   assertEquals(here.read({ timeout: 1 }), undefined);
-  here.publish();
+  publish(here);
   assertEquals(there.read(), new Uint8Array(64));
   assertEquals(there.read(), new Uint8Array(64).fill(9));
 });

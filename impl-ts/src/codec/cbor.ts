@@ -9,7 +9,7 @@ import { Encoder } from "cbor-x/encode";
 import { refusal, revive, toWritable } from "./cbor_carry.ts";
 import { check, SURE_SIZE } from "./cbor_check.ts";
 import type { Codec } from "./codec.ts";
-import { CBOR_DEPTH_MAX, CODEC_CBOR } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 
 export type { Codec } from "./codec.ts";
 
@@ -79,7 +79,7 @@ const floats: Encoder = /* @__PURE__ */ new Encoder({ ...OPTIONS, alwaysUseFloat
  */
 // deno-lint-ignore no-explicit-any
 export const cbor: Codec<any> = {
-  code: CODEC_CBOR,
+  code: layout.CODEC_CBOR,
   encode(value: unknown): Uint8Array {
     if (value === undefined) {
       throw new TypeError("Cannot write undefined: it is what a read gives where nothing has come");
@@ -92,7 +92,7 @@ export const cbor: Codec<any> = {
     // A `slice` of Node's `Buffer` does not copy, so make a plain view.
     const bytes = new Uint8Array(buffer, byteOffset, length);
     // A value that occurs in several places has an additional tag around it.
-    if (length > SURE_SIZE || 2 * deepest > CBOR_DEPTH_MAX) {
+    if (length > SURE_SIZE || 2 * deepest > layout.CBOR_DEPTH_MAX) {
       try {
         check(bytes);
       } catch (error) {

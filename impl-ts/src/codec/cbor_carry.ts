@@ -8,11 +8,17 @@
  */
 
 import { Tag } from "cbor-x/decode";
-import { BIG_SIZE_MAX, PATTERN_SIZE_MAX, PROTO } from "./cbor_check.ts";
-import { TAG_CLASS, TAG_CLASS_KEPT, TAG_REGEXP } from "./cbor_check.ts";
+import {
+  BIG_SIZE_MAX,
+  PATTERN_SIZE_MAX,
+  PROTO,
+  TAG_CLASS,
+  TAG_CLASS_KEPT,
+  TAG_REGEXP,
+} from "./cbor_check.ts";
 import { isWellFormed } from "./codec.ts";
 import { instanceName, pathOf } from "./path.ts";
-import { CBOR_DEPTH_MAX } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { classOf, isBytes, isGone } from "../memory/realm.ts";
 
 /** The error classes that every engine has; those that extend another one come first. */
@@ -223,7 +229,7 @@ class Copier {
   #inside(step: Step, value: unknown, depth: number): unknown {
     this.#path.push(step);
     if (depth > this.deepest) {
-      if (depth > CBOR_DEPTH_MAX) throw refusal("it is nested too deeply");
+      if (depth > layout.CBOR_DEPTH_MAX) throw refusal("it is nested too deeply");
       this.deepest = depth;
     }
     const copy = this.item(value, depth);

@@ -6,7 +6,7 @@
  */
 
 import { decodeText } from "./codec.ts";
-import { CBOR_DEPTH_MAX } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 
 const UINT = 0;
 const BYTES = 2;
@@ -169,7 +169,7 @@ class Check {
     let number = NO_NUMBER;
     for (;;) {
       const start = this.#at;
-      if (depth > CBOR_DEPTH_MAX) throw this.#bad("it is nested too deeply");
+      if (depth > layout.CBOR_DEPTH_MAX) throw this.#bad("it is nested too deeply");
       this.#charge(1);
       const head = this.#takeByte();
       const major = head >> 5;

@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { cbor } from "./cbor.ts";
 import { MessageError, Port } from "../mod.ts";
+import { writeMessage } from "../more/raw.ts";
 
 const CODEC = 5;
 const ROUNDS = 20_000;
@@ -44,7 +45,7 @@ Deno.test("cbor: whatever a peer writes costs that message alone, and never hang
     for (let changes = 1 + below(3); changes > 0 && payload.length > 0; changes--) {
       payload[below(payload.length)] = below(256);
     }
-    here.writer.writeMessage({ codec: CODEC, payload });
+    writeMessage(here, { codec: CODEC, payload });
     here.write(Uint8Array.of(round));
     try {
       there.read({ timeout: 1000 });

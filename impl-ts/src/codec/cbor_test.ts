@@ -2,6 +2,7 @@ import { assert, assertEquals, assertInstanceOf, assertStrictEquals } from "@std
 import { assertStringIncludes, assertThrows } from "@std/assert";
 import { cbor } from "./cbor.ts";
 import { MessageError, Port } from "../mod.ts";
+import { writeMany } from "../more/many.ts";
 
 /** Sends a value through a port, and returns what is read. */
 function across<T>(value: T): T {
@@ -9,7 +10,7 @@ function across<T>(value: T): T {
   using there = Port.attach<T>(here.memory, { codec: cbor });
   here.write(value);
   const read = there.read({ timeout: 1000 });
-  assertEquals(there.reader.codec, 5);
+  assertEquals(there.codec, 5);
   return read as T;
 }
 
@@ -295,6 +296,6 @@ Deno.test("cbor: messages larger than a ring, posted, in parts and many at once"
   const values = [new Float64Array(5000).fill(0.5), new Map([[1, new Set([2])]]), 1n];
   for (const value of values) void here.postMessage(value);
   for (const value of values) assertEquals(await there.readAsync({ timeout: 1000 }), value);
-  there.writer.writeMany([new Date(1), new Date(2)]);
+  writeMany(there, [new Date(1), new Date(2)]);
   assertEquals([here.read(), here.read()], [new Date(1), new Date(2)]);
 });

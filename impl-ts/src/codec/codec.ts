@@ -4,16 +4,9 @@
  * @module
  */
 
-import { cannot, lost, mistake, outOfRange } from "../error.ts";
-import {
-  CODEC_APPLICATION_MIN,
-  CODEC_CBOR,
-  CODEC_JSON,
-  CODEC_JSON_BATCH,
-} from "../memory/layout.ts";
-import { CODEC_TEXT } from "../memory/layout.ts";
-import { isBytes, requireMemory } from "../memory/realm.ts";
-import { requireJson } from "./loss.ts";
+import { lostError, throwCannot, throwRangeError, throwTypeError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
+import { isBytes } from "../memory/realm.ts";
 
 /**
  * How a writer turns values into payloads. A reader decodes each message by the codec that the
@@ -101,14 +94,16 @@ export function requireCodec(codec: CodecName | AnyCodec): void {
   if (codec === "json" || codec === "text" || codec === "bytes") return;
   const { code, encode, decode, vet } = (codec ?? EMPTY) as Partial<AnyCodec>;
   if (typeof encode !== "function" || typeof decode !== "function") {
-    mistake(
+    throwTypeError(
       `codec must be "json", "text", "bytes", or have code, encode and decode: ${String(codec)}`,
     );
   }
   // 5: by `cbor`, or by another library. 2: by `json`, which has `vet`.
-  if (code === CODEC_CBOR || code === CODEC_JSON && vet !== undefined) return;
-  if (Number.isInteger(code) && code! >= CODEC_APPLICATION_MIN && code! <= CODEC_MAX) return;
-  outOfRange(`codec.code must be from ${CODEC_APPLICATION_MIN} to ${CODEC_MAX}: ${code}`);
+  if (code === layout.CODEC_CBOR || code === layout.CODEC_JSON && vet !== undefined) return;
+  if (Number.isInteger(code) && code! >= layout.CODEC_APPLICATION_MIN && code! <= CODEC_MAX) return;
+  throwRangeError(
+    `codec.code must be from ${layout.CODEC_APPLICATION_MIN} to ${CODEC_MAX}: ${code}`,
+  );
 }
 
 /** The application's codecs that a reader knows, by number; undefined if there are none. */
@@ -125,7 +120,7 @@ export function codecTable(
   for (const each of typeof codec === "string" ? codecs : [codec, ...codecs]) {
     requireCodec(each);
     const other = table.get(each.code) ?? each;
-    if (other !== each) mistake(`codecs must differ in code: ${each.code}`);
+    if (other !== each) throwTypeError(`codecs must differ in code: ${each.code}`);
     table.set(each.code, each);
   }
   requireCodec(codec);
@@ -136,37 +131,16 @@ export function codecTable(
 const EMPTY: object = {};
 /** The first of the three bytes of U+FEFF. */
 const BOM_FIRST_BYTE = 0xef;
-/**
- * Holds a batch of the drop-in. With 16 KiB, each of its batches took memory of its own, and a
- * stream of 500 B took 1.2 times as long (measured: Node 24, two processors).
- */
 const SCRATCH_SIZE = 64 * 1024;
 /** Largest number of a codec. */
 const CODEC_MAX = 255;
 /** Up to this many bytes a loop takes no longer than `set`, which needs a view (V8 13, 14). */
 const LOOP_SIZE = 2048;
-/**
- * The same limits for copies into the caller's array: by words, up to what an audio worklet plays
- * at once, or by bytes.
- */
-const WORDS_SIZE = 512;
+/** The same limit for copies by bytes. */
 const BYTES_SIZE = 128;
-
-/** Stands for the words of memory that is not aligned to them. */
-export const NO_WORDS: Int32Array = /* @__PURE__ */ new Int32Array(0);
 
 /** An empty payload. */
 export const NO_BYTES: Uint8Array = /* @__PURE__ */ new Uint8Array(0);
-
-/** A payload to be written: the first `size` bytes of `source`. */
-export interface Payload {
-  source: Uint8Array;
-  size: number;
-  /** The number of its codec. */
-  code: number;
-  /** Whether `source` lasts: it is neither the scratch nor memory of the application's codec. */
-  isKept: boolean;
-}
 
 /** Memory of this thread that is used again for each payload. */
 interface Scratch {
@@ -202,83 +176,27 @@ function textEncoder(): TextEncoder {
   return encoder ??= new TextEncoder();
 }
 
-/** Makes a payload into which a value can be encoded. */
-export function makePayload(): Payload {
-  return { source: NO_BYTES, size: 0, code: 0, isKept: true };
-}
-
 /**
- * Encodes one value that is not bytes. [codec.json]
- *
- * @throws {TypeError} if the codec cannot carry it.
+ * Encodes a text that is well-formed, into memory that the next text overwrites if it is short: see
+ * `isScratch`. Not straight into the ring, whose place can be claimed only when the size is known.
  */
-export function encode(value: unknown, codec: CodecName | AnyCodec, payload: Payload): void {
-  if (typeof codec !== "string") return encodeForeign(value, codec, payload);
-  if (codec === "text" && typeof value === "string") {
-    if (isWellFormed(value)) return encodeText(value, CODEC_TEXT, payload);
-    cannot("write text: it has a lone surrogate");
-  }
-  const text = codec === "json" ? jsonOf(value) : undefined;
-  if (text !== undefined) return encodeText(text, CODEC_JSON, payload);
-  cannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
-}
-
-/**
- * The text of a value; undefined if JSON has none.
- *
- * @throws {TypeError} if JSON would lose the value, or one of its fields.
- */
-export function jsonOf(value: unknown): string | undefined {
-  requireJson(value);
-  return JSON.stringify(value);
-}
-
-/**
- * Makes the bytes the payload as they are, without a copy.
- *
- * @throws {TypeError} if their memory is gone.
- */
-export function takeBytes(
-  bytes: Uint8Array,
-  code: number,
-  payload: Payload,
-  isKept: boolean = true,
-): void {
-  if (bytes.length === 0 && bytes !== NO_BYTES) requireMemory(bytes); // the look makes an object
-  payload.source = bytes;
-  payload.size = bytes.length;
-  payload.code = code;
-  payload.isKept = isKept;
-}
-
-/** Encodes one or more values as one batch. [codec.batch] */
-export function encodeBatch(values: readonly unknown[], payload: Payload): void {
-  encodeText(JSON.stringify(values), CODEC_JSON_BATCH, payload);
-}
-
-/** Encodes a text that is made already and is well-formed. [codec.text] */
-export function encodeText(text: string, code: number, payload: Payload): void {
+export function encodeText(text: string): Uint8Array {
   // One UTF-16 unit takes at most three bytes.
-  if (text.length * 3 > SCRATCH_SIZE) {
-    return takeBytes(textEncoder().encode(text), code, payload);
-  }
-  // Into the scratch and not into the ring, whose place can be claimed only when the size is known.
+  if (text.length * 3 > SCRATCH_SIZE) return textEncoder().encode(text);
   outgoing ??= makeScratch();
-  const { written } = textEncoder().encodeInto(text, outgoing.bytes);
-  takeBytes(firstOf(outgoing, written), code, payload, false);
+  return firstOf(outgoing, textEncoder().encodeInto(text, outgoing.bytes).written);
 }
 
-function encodeForeign(value: unknown, codec: AnyCodec, payload: Payload): void {
+/** Whether bytes are in memory that the next text overwrites. */
+export function isScratch(bytes: Uint8Array): boolean {
+  return bytes.buffer === outgoing?.bytes.buffer;
+}
+
+/** Encodes a value by a codec of the application, whose memory the bytes may be. */
+export function encodeBy(codec: AnyCodec, value: unknown): Uint8Array {
   const bytes: unknown = codec.encode(value as never);
-  if (isBytes(bytes)) return takeBytes(bytes, codec.code, payload, false);
-  cannot(`write message: codec ${codec.code} did not make a Uint8Array`);
-}
-
-/** Copies a payload out of memory that is used again, so that it outlasts the call. */
-export function detach(payload: Payload): void {
-  if (payload.isKept) return;
-  payload.source = copyOut(payload.source, 0, payload.size);
-  payload.isKept = true;
+  if (isBytes(bytes)) return bytes;
+  throwCannot(`write message: codec ${codec.code} did not make a Uint8Array`);
 }
 
 /**
@@ -305,46 +223,10 @@ export function takeCopy(
   else {
     const { words, doubles } = incoming;
     const count = size >> 3;
-    for (let i = 0, from = at >> 3; i < count; i++) doubles[i] = ringDoubles[from + i]!;
-    for (let i = count << 1, from = at >> 2; i << 2 < size; i++) words[i] = ringWords[from + i]!;
+    for (let i = 0, from = at / 8; i < count; i++) doubles[i] = ringDoubles[from + i]!;
+    for (let i = count << 1, from = at / 4; i << 2 < size; i++) words[i] = ringWords[from + i]!;
   }
   return copy;
-}
-
-/**
- * Copies a payload out of shared memory into the caller's array, if it is short without making a
- * view of it: by the words of the target, if there are any, where 64 bytes take 13 ns, or by the
- * words of the ring, 28 ns. `set` takes 33 ns with the view that it needs (V8 14, 15).
- */
-export function copyInto(
-  bytes: Uint8Array,
-  ringWords: Int32Array,
-  at: number,
-  size: number,
-  target: Uint8Array,
-  targetWords: Int32Array,
-): void {
-  const count = targetWords.length > 0 ? size >> 2 : 0;
-  if (size > (count > 0 ? WORDS_SIZE : BYTES_SIZE)) {
-    return target.set(bytes.subarray(at, at + size));
-  }
-  const first = at >> 2;
-  for (let i = 0; i < count; i++) targetWords[i] = ringWords[first + i]!;
-  const done = count << 2;
-  let to = size - 1;
-  for (; to >= done && (to & 7) !== 7; to--) target[to] = bytes[at + to]!;
-  for (let from = (at + to) >> 2; to >= done; from -= 2, to -= 8) {
-    const high = ringWords[from]!;
-    const low = ringWords[from - 1]!;
-    target[to] = high >> 24;
-    target[to - 1] = high >> 16;
-    target[to - 2] = high >> 8;
-    target[to - 3] = high;
-    target[to - 4] = low >> 24;
-    target[to - 5] = low >> 16;
-    target[to - 6] = low >> 8;
-    target[to - 7] = low;
-  }
 }
 
 /**
@@ -366,7 +248,7 @@ export function decodeText(payload: Uint8Array): string {
     strictDecoder ??= new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     return strictDecoder.decode(payload);
   } catch (cause) {
-    throw lost("message.text", "it is not UTF-8", { cause });
+    throw lostError("message.text", "it is not UTF-8", { cause });
   }
 }
 
@@ -380,7 +262,7 @@ export function decodeJson(payload: Uint8Array): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw lost("message.json", "it is not JSON", { cause });
+    throw lostError("message.json", "it is not JSON", { cause });
   }
 }
 
@@ -388,7 +270,7 @@ export function decodeJson(payload: Uint8Array): unknown {
 export function decodeBatch(payload: Uint8Array): unknown[] {
   const values = decodeJson(payload);
   if (Array.isArray(values) && values.length > 0) return values;
-  throw lost("message.json", "its batch is not a non-empty array");
+  throw lostError("message.json", "its batch is not a non-empty array");
 }
 
 /**
@@ -398,15 +280,24 @@ export function decodeBatch(payload: Uint8Array): unknown[] {
  */
 export function decodeForeign(payload: Uint8Array, code: number, table: CodecTable): unknown {
   const codec = table?.get(code);
-  if (codec === undefined) throw lost("message.codec", `codec ${code}`); // [codec.unknown]
+  if (codec === undefined) throw lostError("message.codec", `codec ${code}`); // [codec.unknown]
   let value: unknown;
   try {
     value = codec.decode(payload);
   } catch (cause) {
-    throw lost("message.codec", `its codec ${code} failed: ${shown(cause)}`, { cause });
+    throw lostError("message.codec", `its codec ${code} failed: ${shown(cause)}`, { cause });
   }
   if (value !== undefined) return value;
-  throw lost("message.codec", `its codec ${code} made it undefined`);
+  throw lostError("message.codec", `its codec ${code} made it undefined`);
+}
+
+/** Anything as a text, also if it has none. */
+function shown(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return typeof value;
+  }
 }
 
 /** Anything as a text, also if it has none. */
@@ -428,7 +319,7 @@ export function encodeJson(value: unknown): Uint8Array {
   try {
     return textEncoder().encode(JSON.stringify(value));
   } catch (cause) {
-    throw lost("message.json", "it is nested too deeply", { cause });
+    throw lostError("message.json", "it is nested too deeply", { cause });
   }
 }
 
@@ -436,23 +327,6 @@ export function encodeJson(value: unknown): Uint8Array {
 export function isWellFormed(text: string): boolean {
   const { isWellFormed } = text as { isWellFormed?(): boolean };
   return isWellFormed === undefined ? !/\p{Surrogate}/u.test(text) : isWellFormed.call(text);
-}
-
-/** Whether a value is written the same inside a batch as alone. */
-export function isBatchable(value: unknown): boolean {
-  if (value === undefined || typeof value === "function" || typeof value === "symbol") return false;
-  if (isBytes(value)) return false;
-  const { toJSON } = (value ?? EMPTY) as { toJSON?: unknown };
-  return typeof toJSON !== "function" || hasText(value);
-}
-
-/** Whether JSON has a text for a value with `toJSON`; if not, an array would show it as `null`. */
-function hasText(value: unknown): boolean {
-  try {
-    return JSON.stringify(value) !== undefined;
-  } catch {
-    return true; // It throws again when it is encoded, in its turn.
-  }
 }
 
 /**

@@ -1,5 +1,8 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { assertCode, pattern, pipe, scribed } from "../testing/fixture.ts";
+import { release, tryPeek } from "../more/lend.ts";
+import { writeMany } from "../more/many.ts";
+import { readMessage, tryReadInto, tryReadMessage } from "../more/raw.ts";
 
 const utf8 = (text: string) => [...new TextEncoder().encode(text)];
 
@@ -27,7 +30,7 @@ Deno.test("a lone surrogate is never written: refused as text, escaped in JSON",
   for (const text of ["\ud800x", "x\udc00", "\udc00\ud800", "€\ud83d"]) {
     assertThrows(() => writer.write(text), TypeError, "lone surrogate");
     assertThrows(() => writer.tryWrite(text), TypeError);
-    assertThrows(() => writer.writeMany(["ok", text]), TypeError);
+    assertThrows(() => writeMany(writer, ["ok", text]), TypeError);
     assertEquals(reader.read(), "ok");
     await assertRejects(() => writer.writeAsync(text), TypeError);
   }
@@ -35,7 +38,7 @@ Deno.test("a lone surrogate is never written: refused as text, escaped in JSON",
   assertEquals([reader.tryRead(), reader.tryRead()], ["\ud83d\ude00\ufffd", undefined]);
   const json = pipe();
   json.writer.write("\ud800x");
-  assertEquals(json.reader.readMessage()?.payload, Uint8Array.from(utf8('"\\ud800x"')));
+  assertEquals(readMessage(json.reader)?.payload, Uint8Array.from(utf8('"\\ud800x"')));
   json.writer.write(["\ud800x"]);
   assertEquals(json.reader.read(), ["\ud800x"]);
 });
@@ -62,7 +65,7 @@ Deno.test("what a codec cannot carry is the caller's mistake", async () => {
   for (const value of [undefined, () => 1, Symbol("s"), 1n, { n: 1n }, circle]) {
     assertThrows(() => json.write(value), TypeError);
     assertThrows(() => json.tryWrite(value), TypeError);
-    assertThrows(() => json.writeMany([value]), TypeError);
+    assertThrows(() => writeMany(json, [value]), TypeError);
     await assertRejects(() => json.writeAsync(value), TypeError);
   }
   // Inside a value, this codec does as `JSON.stringify` does.
@@ -113,7 +116,7 @@ Deno.test("a faulty payload costs one message, and the next arrives", () => {
     assertEquals(reader.tryRead(), 7, `${codec} ${payload}`);
     const raw = scribed();
     raw.scribe.frame({ codec, payload, tag: 5 }).publish();
-    const message = raw.reader.tryReadMessage();
+    const message = tryReadMessage(raw.reader);
     assertEquals(message, { kind: 1, codec, tag: 5, payload: Uint8Array.from(payload) });
   }
 });
@@ -129,28 +132,28 @@ Deno.test("what is left of a batch is served to every kind of read", () => {
   const { reader, scribe } = scribed();
   scribe.frame({ codec: 3, tag: 3, payload: utf8('[1,"é",[2],{}]') }).publish();
   reader.read();
-  assertEquals(reader.tryReadMessage()?.payload, Uint8Array.from(utf8('"é"')));
+  assertEquals(tryReadMessage(reader)?.payload, Uint8Array.from(utf8('"é"')));
   const target = new Uint8Array(8);
-  assertThrows(() => reader.tryReadInto(new Uint8Array(2)), RangeError);
-  assertEquals([reader.tryReadInto(target), reader.tag], [3, 3]);
-  assertEquals(reader.tryPeek()?.payload, Uint8Array.from(utf8("{}")));
-  reader.release();
+  assertThrows(() => tryReadInto(reader, new Uint8Array(2)), RangeError);
+  assertEquals([tryReadInto(reader, target), reader.tag], [3, 3]);
+  assertEquals(tryPeek(reader)?.payload, Uint8Array.from(utf8("{}")));
+  release(reader);
   assertEquals(reader.tryRead(), undefined);
 });
 
 Deno.test("writeMany packs short JSON into batches, and nothing else", () => {
   const { writer, reader } = pipe({ capacity: 4096 });
-  writer.writeMany([1, "two", pattern(3), { n: 4 }, null, 6]);
+  writeMany(writer, [1, "two", pattern(3), { n: 4 }, null, 6]);
   const codecs: number[] = [];
   const copy = pipe({ capacity: 4096 });
-  copy.writer.writeMany([1, "two", pattern(3), { n: 4 }, null, 6]);
-  for (let m; (m = copy.reader.tryReadMessage()) !== undefined;) codecs.push(m.codec);
+  writeMany(copy.writer, [1, "two", pattern(3), { n: 4 }, null, 6]);
+  for (let m; (m = tryReadMessage(copy.reader)) !== undefined;) codecs.push(m.codec);
   assertEquals(codecs, [3, 0, 3]);
   const values = Array.from({ length: 6 }, () => reader.read());
   assertEquals(values, [1, "two", pattern(3), { n: 4 }, null, 6]);
   // Above half of the smallest ring, a batch of two does not fit: the values go one by one.
   const small = pipe();
-  small.writer.writeMany(["x".repeat(80), "y".repeat(80)]);
+  writeMany(small.writer, ["x".repeat(80), "y".repeat(80)]);
   assertEquals(small.reader.read(), "x".repeat(80));
   assertEquals(small.reader.read(), "y".repeat(80));
 });
@@ -163,12 +166,12 @@ Deno.test("[codec.batch_read] the elements have the kind and the tag of their ba
     const note = () => seen.push([reader.kind, reader.codec, reader.tag]);
     assertEquals(reader.read(), 1);
     note();
-    assertEquals(reader.tryReadMessage(), { kind, codec: 2, tag: 3, payload: Uint8Array.of(50) });
+    assertEquals(tryReadMessage(reader), { kind, codec: 2, tag: 3, payload: Uint8Array.of(50) });
     note();
-    const lent = reader.tryPeek()!;
+    const lent = tryPeek(reader)!;
     seen.push([lent.kind, lent.codec, lent.tag]);
-    reader.release();
-    assertEquals(reader.tryReadInto(new Uint8Array(1)), 1);
+    release(reader);
+    assertEquals(tryReadInto(reader, new Uint8Array(1)), 1);
     note();
     assertEquals(seen, new Array(4).fill([kind, 2, 3]));
   }
@@ -194,8 +197,8 @@ Deno.test("a value whose toJSON leaves nothing is refused, not sent as null", ()
   const { writer, reader } = pipe();
   const nothing = { toJSON: () => undefined };
   assertThrows(() => writer.write(nothing), TypeError);
-  assertThrows(() => writer.writeMany([1, nothing]), TypeError);
+  assertThrows(() => writeMany(writer, [1, nothing]), TypeError);
   assertEquals([reader.tryRead(), reader.tryRead()], [1, undefined]);
-  writer.writeMany([new Date(0), 2]);
+  writeMany(writer, [new Date(0), 2]);
   assertEquals([reader.tryRead(), reader.tryRead()], ["1970-01-01T00:00:00.000Z", 2]);
 });

@@ -9,6 +9,8 @@ import { pipe } from "../testing/fixture.ts";
 import { Port } from "../port/port.ts";
 import { SharedProperties } from "../property/property.ts";
 import { poolOf } from "../pool/fixture.ts";
+import { writeMany } from "../more/many.ts";
+import { writeMessage } from "../more/raw.ts";
 
 /** Views that have lost their memory, by what has happened to it. */
 function gone(): Record<string, Uint8Array> {
@@ -32,8 +34,8 @@ for (const [name, bytes] of Object.entries(gone())) {
       const { writer, reader } = pipe({ codec, capacity: 1024 });
       refuses("write", () => writer.write(bytes));
       refuses("tryWrite", () => writer.tryWrite(bytes));
-      refuses("writeMany", () => writer.writeMany([bytes]));
-      refuses("writeMessage", () => writer.writeMessage({ payload: bytes }));
+      refuses("writeMany", () => writeMany(writer, [bytes]));
+      refuses("writeMessage", () => writeMessage(writer, { payload: bytes }));
       await assertRejects(async () => await writer.writeAsync(bytes), TypeError);
       assertEquals(reader.tryRead(), undefined, "nothing was written");
       writer.write(new Uint8Array(0));

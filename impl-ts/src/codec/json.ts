@@ -4,12 +4,11 @@
  * @module
  */
 
-import { requireOptions } from "../error.ts";
-import type { Codec } from "./codec.ts";
-import { decodeJson, encodeJson } from "./codec.ts";
+import { type Codec, decodeJson, encodeJson } from "./codec.ts";
 import { requireJson } from "./loss.ts";
 import { instanceName, pathOf } from "./path.ts";
-import { CODEC_JSON } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
+import { requireOptions } from "../error.ts";
 
 /**
  * Options of the codec that `json` makes.
@@ -63,7 +62,7 @@ export function json(options: JsonOptions = {}): Codec<any> {
     if (loss !== undefined) throw new TypeError(`Cannot write message: JSON cannot carry $${loss}`);
   };
   return {
-    code: CODEC_JSON,
+    code: layout.CODEC_JSON,
     vet,
     encode(value: unknown) {
       vet(value);

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { cannot } from "../error.ts";
+import { throwCannot } from "../error.ts";
 import { classOf, isBytes } from "../memory/realm.ts";
 import { instanceName, pathOf } from "./path.ts";
 
@@ -78,7 +78,9 @@ export function isLost(value: object): boolean {
 /** Throws for the first part of a value that is refused, if there is one. */
 export function refuseParts(value: unknown, isRefused: (part: object) => boolean): void {
   const path = pathTo(value, isRefused, new Set());
-  if (path !== undefined) cannot(`write message: JSON cannot carry $${path}: use the codec cbor`);
+  if (path !== undefined) {
+    throwCannot(`write message: JSON cannot carry $${path}: use the codec cbor`);
+  }
 }
 
 /** The path to the first part of a value that is looked for, and what that is. */

@@ -8,6 +8,7 @@ import { Port } from "../port/port.ts";
 import { SharedProperties } from "../property/property.ts";
 import { pipe } from "../testing/fixture.ts";
 import { json } from "./json.ts";
+import { writeMany } from "../more/many.ts";
 
 const bytes = Uint8Array.of(1, 2, 3);
 
@@ -60,14 +61,14 @@ Deno.test("ports refuse what JSON would lose, with its path", async () => {
       };
       refuses(() => writer.write(value));
       refuses(() => writer.tryWrite(value));
-      refuses(() => writer.writeMany([1, 2, value]));
+      refuses(() => writeMany(writer, [1, 2, value]));
       assertEquals([reader.tryRead(), reader.tryRead(), reader.tryRead()], [1, 2, undefined]);
       await assertRejects(async () => await writer.writeAsync(value), TypeError, path);
       await assertRejects(async () => await port.postMessage(value), TypeError, path);
     }
     for (const [value, expected] of TAKEN) {
       writer.write(value);
-      writer.writeMany([value, value]);
+      writeMany(writer, [value, value]);
       assertEquals([reader.tryRead(), reader.tryRead(), reader.tryRead()], [
         expected,
         expected,

@@ -18,6 +18,7 @@ import { SharedProperties } from "../property/property.ts";
 import { openStream } from "../stream/stream.ts";
 import { Pool } from "../pool/pool.ts";
 import { poolOf } from "../pool/fixture.ts";
+import { writeMany } from "../more/many.ts";
 
 /** What an expression gives in a realm of its own. */
 // deno-lint-ignore no-explicit-any
@@ -38,7 +39,7 @@ Deno.test("ports: bytes of another realm are bytes", async () => {
     const { writer, reader } = pipe({ codec: codec as Codec, capacity: 4096 });
     const expected = codec === own ? 1 : OWN;
     writer.write(bytes());
-    writer.writeMany([bytes(), bytes()]);
+    writeMany(writer, [bytes(), bytes()]);
     await writer.writeAsync(bytes());
     for (let n = 0; n < 4; n++) assertEquals(reader.tryRead(), expected);
   }

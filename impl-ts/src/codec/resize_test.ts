@@ -8,10 +8,12 @@ import {
   assertThrows,
 } from "@std/assert";
 import type { Codec } from "./codec.ts";
-import type { MillraceError } from "../error.ts";
+import { MillraceError } from "../error.ts";
 import { codeOf, pattern, pipe, watched } from "../testing/fixture.ts";
-import type { Writer } from "../pipe/writer.ts";
+import type { Writer } from "../pipe/ends.ts";
 import { Port } from "../port/port.ts";
+import { writeMany } from "../more/many.ts";
+import { readInto, tryReadInto, writeMessage } from "../more/raw.ts";
 
 const WAIT = { timeout: 5000 };
 /** What stands in the ring before. It must never be handed out as a message. */
@@ -38,7 +40,7 @@ function full(known?: Uint8Array) {
   const made = pipe({ capacity: 256 });
   const { segment, writer, reader } = made;
   for (let round = 0; known !== undefined && round < 3; round++) {
-    writer.writeMessage({ payload: known });
+    writeMessage(writer, { payload: known });
     reader.tryRead();
   }
   const { dataOffset, dataSize } = segment.channels[0]!;
@@ -66,13 +68,13 @@ for (const [name, make] of [["growable", growable], ["resizable", resizable]] as
         to.bytes.fill(0);
         for (let round = 0; round < 3; round++) {
           writer.write(from.bytes);
-          assertEquals(reader.readInto(to.bytes), tracks ? size : 24);
+          assertEquals(readInto(reader, to.bytes), tracks ? size : 24);
           assertEquals(to.bytes, from.bytes);
-          writer.writeMessage({ payload: from.bytes });
+          writeMessage(writer, { payload: from.bytes });
           assertEquals(reader.read(), new Uint8Array(from.bytes));
-          writer.writeMany([from.bytes, from.bytes]);
+          writeMany(writer, [from.bytes, from.bytes]);
           assertEquals(reader.tryRead(), new Uint8Array(from.bytes));
-          assertEquals(reader.tryReadInto(to.bytes), from.bytes.length);
+          assertEquals(tryReadInto(reader, to.bytes), from.bytes.length);
           assertEquals(to.bytes, from.bytes);
         }
       }
@@ -119,8 +121,8 @@ for (const tracks of [true, false]) {
 Deno.test("bytes that shrink while a call blocks cost that message alone", () => {
   const writes: ((writer: Writer, bytes: Uint8Array) => void)[] = [
     (writer, bytes) => writer.write(bytes, WAIT),
-    (writer, bytes) => writer.writeMany(["before", bytes, "behind"], WAIT),
-    (writer, payload) => writer.writeMessage({ payload }, WAIT),
+    (writer, bytes) => writeMany(writer, ["before", bytes, "behind"], WAIT),
+    (writer, payload) => writeMessage(writer, { payload }, WAIT),
   ];
   for (const write of writes) {
     for (const size of [100, 700]) { // in one frame, which finds no room, and in many
@@ -226,11 +228,11 @@ Deno.test("memory may shrink and grow between two reads of a message in parts", 
   const { writer, reader } = pipe({ capacity: 256 });
   const { buffer, bytes } = resizable(700);
   const sent = writer.writeAsync(pattern(700), WAIT);
-  assertEquals(reader.tryReadInto(bytes), undefined);
+  assertEquals(tryReadInto(reader, bytes), undefined);
   buffer.resize(100); // between two calls the array is the caller's
   for (let caught; caught === undefined;) {
     try {
-      assertEquals(reader.tryReadInto(bytes), undefined);
+      assertEquals(tryReadInto(reader, bytes), undefined);
     } catch (error) {
       caught = error;
     }
@@ -239,7 +241,7 @@ Deno.test("memory may shrink and grow between two reads of a message in parts", 
   }
   buffer.resize(900);
   let size;
-  while ((size = reader.tryReadInto(bytes)) === undefined) {
+  while ((size = tryReadInto(reader, bytes)) === undefined) {
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
   await sent;
@@ -251,6 +253,6 @@ Deno.test("bytes that are detached have no room for a message, which stays", () 
   const bytes = new Uint8Array(8);
   structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
   writer.write("one byte");
-  assertThrows(() => reader.tryReadInto(bytes), RangeError);
+  assertThrows(() => tryReadInto(reader, bytes), RangeError);
   assertEquals(reader.tryRead(), "one byte");
 });

@@ -3,6 +3,7 @@ import { json } from "./json.ts";
 import { Port, Segment, Writer } from "../mod.ts";
 import { CallError, remote, serve } from "../call/call.ts";
 import { Hub } from "../more/hub.ts";
+import { readMany, writeMany } from "../more/many.ts";
 
 class Point {
   x = 1;
@@ -48,7 +49,7 @@ Deno.test("strict: what JSON cannot carry is refused, with its key", async () =>
     assertEquals(assertThrows(() => here.write(value), TypeError).message, text);
     assertEquals(assertThrows(() => here.tryWrite(value), TypeError).message, text);
     assertEquals(assertThrows(() => here.postMessage(value), TypeError).message, text);
-    assertEquals(assertThrows(() => here.writer.writeMany([1, value]), TypeError).message, text);
+    assertEquals(assertThrows(() => writeMany(here, [1, value]), TypeError).message, text);
     assertEquals((await assertRejects(() => here.writeAsync(value), TypeError)).message, text);
   }
   using there = Port.attach<unknown>(here.memory);
@@ -98,8 +99,8 @@ Deno.test("strict: what comes back as it was is written", () => {
     here.write(value);
     assertEquals(there.read(), JSON.parse(JSON.stringify(value)));
   }
-  here.writer.writeMany(KEPT);
-  assertEquals(there.reader.readMany(9), KEPT);
+  writeMany(here, KEPT);
+  assertEquals(readMany(there, 9), KEPT);
   here.write(Uint8Array.of(1)); // bytes are written as bytes
   assertEquals(there.read(), Uint8Array.of(1));
   here.write({ left: undefined }); // a property that is left out reads as undefined, too

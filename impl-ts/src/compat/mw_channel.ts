@@ -6,7 +6,7 @@
  * @module
  */
 
-import type { MessageHandler } from "./sab_inbox.ts";
+import type { MessageHandler } from "./sab_reader.ts";
 import { type SABOptions, SABPipe, toSharedMemory } from "./sab_pipe.ts";
 import { type InitTarget, makeInit, requireInit } from "./sab_port.ts";
 import { enforceLimit, type OverflowHandler, requireQueueLimit, type Taken } from "./sab_queue.ts";

@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { MessageError } from "../error.ts";
-import { CODEC_JSON_BATCH } from "../memory/layout.ts";
-import { Reader } from "../pipe/reader.ts";
+import { layout } from "../memory/layout.ts";
+import { readMessageAsync } from "../more/raw.ts";
+import { Reader } from "../pipe/ends.ts";
 import { Segment } from "../memory/segment.ts";
 import { failEndpoint } from "../wait/state.ts";
 import { messageOf, pipe, post, turn, until, WIRES, within } from "./sab_fixture.ts";
@@ -73,11 +74,13 @@ async function playBatches(pipeSize: number): Promise<void> {
       for (let n = 0; n < count; n++) writer.postMessage(new Counted(n, size));
       let batches = 0;
       for (let n = 0; n < count;) {
-        const { codec, payload } = (await within(reader.readMessageAsync()))!;
+        const { codec, payload } = (await within(readMessageAsync(reader)))!;
         const isFit = payload.length <= 32 * 1024 || (isFirst && pipeSize > 128 * 1024);
         assert(isFit, `a batch of ${payload.length} bytes`);
         const value = JSON.parse(new TextDecoder().decode(payload));
-        for (const one of codec === CODEC_JSON_BATCH ? value : [value]) assertEquals(one.n, n++);
+        for (const one of codec === layout.CODEC_JSON_BATCH ? value : [value]) {
+          assertEquals(one.n, n++);
+        }
         batches++;
       }
       if (isFirst) continue;

@@ -128,3 +128,24 @@ for (const wire of WIRES) {
     await within(Promise.resolve());
   });
 }
+
+for (const wire of WIRES) {
+  Deno.test(`SABPipe: destroy from a toJSON, in the middle of a burst, ${wire}`, async () => {
+    const { writer, reader } = pipe({ wire, size: 8192 });
+    let encoded = 0;
+    const toJSON = () => {
+      if (++encoded === 500) writer.destroy();
+      return "x".repeat(100);
+    };
+    const written = Array.from({ length: 1000 }, () => writer.postMessage({ toJSON }));
+    const seen: unknown[] = [];
+    reader.onmessage = ({ data }) => seen.push(data);
+    assertEquals(await messageOf(() => written[0]), DISPOSED);
+    await until(() => !reader._messageLoopActive);
+    await turn();
+    // The mailbox encodes a burst as a whole.
+    assert(encoded < 600 || wire === "mailbox", `${encoded}`);
+    assert(seen.every((data) => data === "x".repeat(100)));
+    assertEquals([writer.isDisposed(), reader.isDisposed()], [true, true]);
+  });
+}

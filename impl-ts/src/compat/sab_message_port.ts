@@ -93,7 +93,7 @@ export {
   SegmentError,
 } from "../error.ts";
 export { MWChannel, type MWChannelInit, type MWMode } from "./mw_channel.ts";
-export type { MessageHandler } from "./sab_inbox.ts";
+export type { MessageHandler } from "./sab_reader.ts";
 export { type SABOptions, SABPipe } from "./sab_pipe.ts";
 export { type InitTarget, SABMessagePort, type SABMessagePortInit } from "./sab_port.ts";
 export type { OverflowHandler, Taken } from "./sab_queue.ts";

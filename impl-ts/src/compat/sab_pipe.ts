@@ -4,15 +4,16 @@
  * @module
  */
 
-import * as layout from "../memory/layout.ts";
-import { MAX_MESSAGE_SIZE_MAX } from "../pipe/pipe.ts";
+import { layout } from "../memory/layout.ts";
+import { requireInteger } from "../memory/plan.ts";
 import { isShared } from "../memory/segment.ts";
-import { Inbox, type MessageHandler } from "./sab_inbox.ts";
-import { Outbox } from "./sab_outbox.ts";
+import { MAX_MESSAGE_SIZE_MAX } from "../pipe/link.ts";
+import { MailboxReaderWire, MailboxWriterWire } from "./sab_mailbox.ts";
 import { type Bounds, type OverflowHandler, requireQueueLimit, type Taken } from "./sab_queue.ts";
+import { type MessageHandler, SabReader } from "./sab_reader.ts";
+import { isRingEndGone, RingReaderWire, RingWriterWire } from "./sab_ring.ts";
 import { disposedError, isClosing, openSegment, ringCapacity, type WireName } from "./sab_wire.ts";
-import { MailboxReaderWire, MailboxWriterWire } from "./sab_wire_mailbox.ts";
-import { isRingEndGone, RingReaderWire, RingWriterWire } from "./sab_wire_ring.ts";
+import { SabWriter } from "./sab_writer.ts";
 
 /**
  * What this layer adds to the parameters of the original.
@@ -116,11 +117,9 @@ export class SABPipe<T = any> {
   i32: Int32Array | null;
   /** The section as bytes; `null` once the pipe is found disposed. */
   u8: Uint8Array | null;
-  readonly #outbox: Outbox<T> | undefined;
-  readonly #inbox: Inbox<T> | undefined;
+  readonly #writer: SabWriter<T> | undefined;
+  readonly #reader: SabReader<T> | undefined;
   readonly #bounds: Bounds<T>;
-  /** The outbox of the writer of the same port. */
-  #outgoing: Outbox<unknown> | undefined;
 
   /**
    * Creates an end of a pipe on new shared memory of the given size in bytes, or on existing
@@ -157,17 +156,18 @@ export class SABPipe<T = any> {
     const capacity = requireWire(options.wire) === "ring" ? ringCapacity(section) : 0;
     this.wire = capacity === 0 ? "mailbox" : "ring";
     const segment = capacity === 0 ? undefined : openSegment(section, capacity);
-    if (segment !== undefined && isRingEndGone(segment, role)) {
+    if (segment !== undefined && isRingEndGone(segment, this.isWriter ? 0 : 1)) {
       this._sab = this.i32 = this.u8 = null; // its owner has destroyed this end, for ever
     } else if (role === "w") {
       const wire = segment ? new RingWriterWire(segment) : new MailboxWriterWire(section);
-      this.#outbox = new Outbox<T>(wire, this.#bounds, this);
+      this.#writer = new SabWriter<T>(wire, this.#bounds, this);
     } else {
       const { maxMessageSize = MAX_MESSAGE_SIZE_MAX } = options;
+      requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
       const wire = segment
         ? new RingReaderWire(segment, maxMessageSize)
         : new MailboxReaderWire(section, maxMessageSize);
-      this.#inbox = new Inbox<T>(wire, this.#bounds, this);
+      this.#reader = new SabReader<T>(wire, this.#bounds, this);
     }
   }
 
@@ -178,13 +178,7 @@ export class SABPipe<T = any> {
    * @internal
    */
   _join(writer: SABPipe): void {
-    this.#outgoing = writer.#outbox;
-    if (this.#inbox !== undefined) this.#inbox.wire.outgoing = writer.#outbox?.wire.lane;
-  }
-
-  /** @internal */
-  _write(): boolean {
-    return this.#outgoing === undefined || this.#outgoing.write();
+    if (this.#reader !== undefined) this.#reader.writer = writer.#writer;
   }
 
   /** @internal */
@@ -202,8 +196,8 @@ export class SABPipe<T = any> {
   set queueLimit(value: number | null) {
     requireQueueLimit(value);
     this.#bounds.limit = value;
-    this.#outbox?.enforce();
-    this.#inbox?.enforce();
+    this.#writer?.enforce();
+    this.#reader?.enforce();
   }
 
   /**
@@ -221,7 +215,7 @@ export class SABPipe<T = any> {
 
   /** Whether either end was destroyed. */
   isDisposed(): boolean {
-    return this.i32 === null || (this.#outbox ?? this.#inbox)!.wire.disposed;
+    return this.i32 === null || (this.#writer ?? this.#reader)!.wire.disposed;
   }
 
   /**
@@ -231,8 +225,8 @@ export class SABPipe<T = any> {
   destroy(): void {
     if (this.i32 === null) return;
     this._sab = this.i32 = this.u8 = null;
-    (this.#outbox ?? this.#inbox)!.wire.close();
-    this.#outbox?.drop();
+    this.#writer?.drop();
+    (this.#writer ?? this.#reader)!.wire.close();
   }
 
   /** Another name of `destroy`. */
@@ -250,8 +244,8 @@ export class SABPipe<T = any> {
   postMessage(message: T): Promise<void> {
     if (this.isReader) throw new Error("Cannot post: only the writer can write");
     // Checked once a burst; if the other side ends the pipe later, the promise is rejected.
-    if (!this.#outbox?.isGathering) this.#requireOpen();
-    return this.#outbox!.post(message);
+    if (!this.#writer?.isGathering) this.#requireOpen();
+    return this.#writer!.post(message);
   }
 
   /**
@@ -294,7 +288,7 @@ export class SABPipe<T = any> {
    * handler.
    */
   get onmessage(): MessageHandler<T> | null {
-    return this.#inbox?.handler ?? null;
+    return this.#reader?.handler ?? null;
   }
 
   set onmessage(handler: MessageHandler<T> | null) {
@@ -302,12 +296,12 @@ export class SABPipe<T = any> {
     if (handler !== null && handler !== undefined && typeof handler !== "function") {
       throw new TypeError("Cannot set onmessage: it must be a function or null");
     }
-    if (this.#inbox !== undefined) this.#inbox.handler = handler ?? null;
+    if (this.#reader !== undefined) this.#reader.handler = handler ?? null;
   }
 
   /** Whether messages are being delivered to `onmessage`. */
   get _messageLoopActive(): boolean {
-    return this.#inbox?.delivering ?? false;
+    return this.#reader?.delivering ?? false;
   }
 
   /**
@@ -316,7 +310,7 @@ export class SABPipe<T = any> {
    * @internal
    */
   _unread(messages: T[]): void {
-    this.#inbox?.unread(messages);
+    this.#reader?.unread(messages);
   }
 
   #requireOpen(): void {
@@ -325,11 +319,11 @@ export class SABPipe<T = any> {
     throw disposedError();
   }
 
-  #requireReader(verb: string): Inbox<T> {
+  #requireReader(verb: string): SabReader<T> {
     if (this.isWriter) throw new Error(`Cannot ${verb}: only the reader can`);
     if (this.onmessage !== null) throw new Error(`Cannot ${verb} while onmessage is active`);
     this.#requireOpen();
-    return this.#inbox!;
+    return this.#reader!;
   }
 }
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { MessageHandler } from "./sab_inbox.ts";
+import type { MessageHandler } from "./sab_reader.ts";
 import { type SABOptions, SABPipe, toSharedMemory } from "./sab_pipe.ts";
 import type { OverflowHandler, Taken } from "./sab_queue.ts";
 

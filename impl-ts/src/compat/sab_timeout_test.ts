@@ -3,7 +3,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { assertCode } from "../testing/fixture.ts";
 import { MailboxWriter } from "../mailbox/mailbox.ts";
-import { Writer } from "../pipe/writer.ts";
+import { layout } from "../memory/layout.ts";
+import { Writer } from "../pipe/ends.ts";
+import { append, encode, makeSend, pump } from "../pipe/outgoing.ts";
 import { messageOf, SMALL, WIRES } from "./sab_fixture.ts";
 import { SABMessagePort, type WireName } from "./sab_message_port.ts";
 import { openSegment, ringCapacity } from "./sab_wire.ts";
@@ -15,10 +17,15 @@ const LARGE = "x".repeat(1_000_000);
 /** Writes one part of a large message, as side `a` of a port would, and no more. */
 function writeHalf(buffer: SharedArrayBuffer, wire: WireName): { close(): void } {
   const section = { buffer, byteOffset: 0, byteLength: SMALL };
-  const writer = wire === "mailbox"
-    ? MailboxWriter.attach(section)
-    : Writer.attach(openSegment(section, ringCapacity(section)));
-  assertCode(() => writer.write(LARGE, { timeout: 0 }), "wait.timeout");
+  if (wire === "mailbox") {
+    const writer = MailboxWriter.attach(section);
+    assertCode(() => writer.write(LARGE, { timeout: 0 }), "wait.timeout");
+    return writer;
+  }
+  const writer = Writer.attach(openSegment(section, ringCapacity(section)));
+  const outgoing = writer.link.outgoing!;
+  append(outgoing, encode(outgoing, LARGE, makeSend(layout.FRAME_KIND_DATA)));
+  assertEquals(pump(outgoing), false); // and nobody pumps any more
   return writer;
 }
 

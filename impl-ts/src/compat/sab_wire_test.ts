@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { RING_HEAD_WORD, RING_TAIL_WORD } from "../memory/layout.ts";
-import { Reader } from "../pipe/reader.ts";
-import { Writer } from "../pipe/writer.ts";
+import { layout } from "../memory/layout.ts";
+import { writeMany } from "../more/many.ts";
+import { writeMessage } from "../more/raw.ts";
+import { Reader, Writer } from "../pipe/ends.ts";
 import { Segment } from "../memory/segment.ts";
 import { messageOf, post, turn, within } from "./sab_fixture.ts";
 import { SABMessagePort, SABPipe } from "./sab_message_port.ts";
@@ -71,20 +72,20 @@ Deno.test("on a ring, a writer of Millrace can use any codec and batch", async (
   const reader = new SABPipe("r", 4096);
   const segment = Segment.attach(reader.buffer);
   const writer = Writer.attach(segment);
-  writer.writeMany([1, 2, 3]);
+  writeMany(writer, [1, 2, 3]);
   assertEquals([reader.tryRead(), reader.tryRead(9)], [1, [3, 2]]);
   writer.write({ n: 4 });
-  writer.writeMessage({ codec: 1, payload: new TextEncoder().encode("text") });
+  writeMessage(writer, { codec: 1, payload: new TextEncoder().encode("text") });
   writer.write(Uint8Array.of(5));
   assertEquals(reader.tryRead(9), [Uint8Array.of(5), "text", { n: 4 }]);
   const lost = { codec: 200, payload: new Uint8Array(1) };
-  writer.writeMessage(lost);
+  writeMessage(writer, lost);
   writer.write("good");
   assertThrows(() => reader.tryRead(), Error, "message.codec");
   assertEquals(reader.tryRead(), "good");
   const seen: unknown[] = [];
   reader.onmessage = ({ data }) => seen.push(data);
-  writer.writeMessage(lost);
+  writeMessage(writer, lost);
   writer.write("better");
   await turn();
   assertEquals(seen, ["better"]);
@@ -113,7 +114,7 @@ Deno.test("on a ring, bytes that break it are reported, and end the delivery", a
   const writer = new SABPipe("w", 4096);
   const reader = new SABPipe("r", writer.buffer);
   const { controlOffset } = Segment.attach(writer.buffer).channels[0]!;
-  Atomics.store(writer.i32!, (controlOffset >> 2) + RING_TAIL_WORD, 5);
+  Atomics.store(writer.i32!, (controlOffset >> 2) + layout.RING_TAIL_WORD, 5);
   assertThrows(() => reader.tryRead(), Error, "ring.cursor");
   reader.onmessage = () => {};
   await turn();
@@ -126,7 +127,7 @@ Deno.test("on a ring, bytes that break it reject every promise", async () => {
   await turn();
   waiting.push(writer.postMessage("behind it"));
   const { controlOffset } = Segment.attach(writer.buffer).channels[0]!;
-  Atomics.store(writer.i32!, (controlOffset >> 2) + RING_HEAD_WORD, 5);
+  Atomics.store(writer.i32!, (controlOffset >> 2) + layout.RING_HEAD_WORD, 5);
   for (const promise of waiting) {
     assert((await messageOf(() => promise)).includes("ring.cursor"));
   }

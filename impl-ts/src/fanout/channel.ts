@@ -5,16 +5,16 @@
  * @module
  */
 
-import { SegmentError } from "../error.ts";
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import type { Memory, Segment } from "../memory/segment.ts";
-import { fanoutControlSize, fanoutReaders, fanoutRecord } from "../memory/segment_fanout.ts";
-import type { Channel } from "../memory/segment_geometry.ts";
+import { fanoutControlSize, fanoutReaders, fanoutRecord } from "../memory/fanout.ts";
 import {
+  type Channel,
   type ChannelGeometry,
   requireCapacity,
   requireInteger,
-} from "../memory/segment_geometry.ts";
+} from "../memory/plan.ts";
+import { MillraceError } from "../error.ts";
 
 /**
  * What happens with a slow reader: it holds the writer back (`hold`), or it loses messages
@@ -134,7 +134,7 @@ export function findFanout(
   if (channel !== undefined && fits(channel)) return channel;
   const verb = isWriter ? "write" : "read";
   const text = `Cannot attach to segment: it has no fanout that endpoint ${endpoint} can ${verb}`;
-  throw new SegmentError("segment.channel", text);
+  throw new MillraceError("segment.channel", text);
 }
 
 /**

@@ -2,9 +2,8 @@ import { assert, assertEquals, assertInstanceOf, assertThrows } from "@std/asser
 import { MillraceError, PeerFailedError, TimeoutError } from "../error.ts";
 import { fanoutChannel, FanoutReader, FanoutWriter, LostError } from "./fanout.ts";
 import { assertCode, codeOf, NEAR_WRAP, unsliced } from "../testing/fixture.ts";
-import * as layout from "../memory/layout.ts";
-import { vacatePeer } from "../more/vacate.ts";
-import { Reader } from "../pipe/reader.ts";
+import { layout } from "../memory/layout.ts";
+import { Reader } from "../pipe/ends.ts";
 import { Segment } from "../memory/segment.ts";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
 
@@ -375,7 +374,7 @@ Deno.test("vacatePeer: an endpoint that takes part in a fanout is not given back
   using reader = Reader.attach(segment, { channel: 0 });
   closeEndpoint(segment, 1);
   failEndpoint(segment, 1);
-  assertThrows(() => vacatePeer(reader), TypeError, "Cannot vacate peer");
+  assertThrows(() => revive(reader), TypeError, "Cannot vacate peer");
 });
 
 Deno.test("FanoutWriter: a reader that was marked is not counted, and its peers are told", () => {

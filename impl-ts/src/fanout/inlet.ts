@@ -4,34 +4,38 @@
  * @module
  */
 
-import { type AnyCodec, type CodecName, codecTable, copyInto } from "../codec/codec.ts";
 import {
+  type AnyCodec,
+  type CodecName,
   type CodecTable,
+  codecTable,
   copyOut,
   decodeBatch,
   decodeForeign,
   decodeJson,
+  decodeText,
+  encodeJson,
+  takeCopy,
 } from "../codec/codec.ts";
-import { decodeText, encodeJson, takeCopy } from "../codec/codec.ts";
-import { CorruptError, MessageError, raise } from "../error.ts";
+import { copyInto, KeptTarget } from "../codec/payload.ts";
+import { type CorruptError, MillraceError, raise, throwRangeError } from "../error.ts";
 import { BROKEN, Place, SOUND } from "./place.ts";
 import type { FanoutReaderOptions } from "./reader.ts";
 import { FrameReader, WHOLE } from "../ring/frame.ts";
-import * as layout from "../memory/layout.ts";
+import { layout, reasonName } from "../memory/layout.ts";
 import {
-  CODEC_BYTES,
-  CODEC_JSON,
-  CODEC_JSON_BATCH,
-  CODEC_TEXT,
-  reasonName,
-} from "../memory/layout.ts";
-import { Link, MAX_JSON_SIZE, MAX_MESSAGE_SIZE } from "../pipe/pipe.ts";
-import { doublesOf, requireFit } from "../pipe/inlet.ts";
-import { KeptTarget } from "../pipe/target.ts";
-import { fanoutRecord } from "../memory/segment_fanout.ts";
-import type { Channel } from "../memory/segment_geometry.ts";
-import type { Holder, Waitable } from "../wait/wait.ts";
-import type { Endpoint } from "../wait/endpoint.ts";
+  closedError,
+  closeLink,
+  Link,
+  MAX_JSON_SIZE,
+  MAX_MESSAGE_SIZE,
+  ownError,
+  peerError,
+} from "../pipe/link.ts";
+import { fanoutRecord } from "../memory/fanout.ts";
+import type { Channel } from "../memory/plan.ts";
+import type { Waitable } from "../wait/waitable.ts";
+import { type Endpoint, hasEnded } from "../wait/endpoint.ts";
 import { markFailed } from "../wait/state.ts";
 
 /** What `take` returns: a message's value, the message as it is, or the size of a copy of it. */
@@ -67,21 +71,20 @@ const NUMBER = (HEADER_SIZE + layout.EXTENSION_CONTENT_OFFSET) >> 2;
  * }
  * ```
  */
-export class LostError extends MessageError {
-  /** The name of the class. */
-  override name = "LostError";
+export class LostError extends MillraceError {
   /** How many messages were lost. */
   readonly count: number;
 
   /** Makes the error for `count` lost messages. */
   constructor(count: number) {
     super("message.lost", `Cannot read ${count} messages: they were overwritten`);
+    this.name = "LostError";
     this.count = count;
   }
 }
 
 /** The reading side of a fanout, of one endpoint. */
-export class FanoutInlet implements Waitable, Holder {
+export class FanoutInlet implements Waitable {
   readonly link: Link;
   readonly place: Place;
   readonly #bytes: Uint8Array;
@@ -104,7 +107,6 @@ export class FanoutInlet implements Waitable, Holder {
   #isJoined = false;
   /** Whether the end of the stream was read. */
   isEnded = false;
-  #isHeld = false;
   #fault: CorruptError | undefined;
   #arms = 0;
   /** How many lost messages were reported by errors. */
@@ -151,7 +153,7 @@ export class FanoutInlet implements Waitable, Holder {
   }
 
   look(): boolean {
-    return this.link.closed || this.#fault !== undefined || this.isEnded ||
+    return this.link.isClosed || this.#fault !== undefined || this.isEnded ||
       !this.#isJoined || this.place.hasMore;
   }
 
@@ -172,14 +174,13 @@ export class FanoutInlet implements Waitable, Holder {
     if (--this.#arms === 0) this.#setWant(false);
   }
 
-  letGo(): void {
-    this.#isHeld = false;
-    this.#release();
+  settle(): void {
+    this.#release(); // [ring.release_all]
   }
 
   /** Sets or clears this reader's bit in `readers_want`. [fanout.ask] */
   #setWant(isOn: boolean): void {
-    if (this.link.closed || this.#fault !== undefined || this.link.endpoint.isDetached) return;
+    if (this.link.isClosed || this.#fault !== undefined || this.link.endpoint.isDetached) return;
     if (isOn) Atomics.or(this.place.control, this.#want, this.#bit);
     else Atomics.and(this.place.control, this.#want, ~this.#bit);
   }
@@ -197,7 +198,7 @@ export class FanoutInlet implements Waitable, Holder {
     if (this.link.endpoint.isDetached) return;
     Atomics.store(place.control, place.record + HEAD, place.head = 0); // [fanout.leave]
     if (Atomics.exchange(place.control, place.record + WRITER_WANTS, 0) !== 0) this.#ring();
-    this.link.endpoint.watch.look(); // a pending `readAsync` must find that this end has left
+    this.link.endpoint.look(); // a pending `readAsync` must find that this end has left
   }
 
   /** Mode `hold`: the writer counts this reader, which reads all that is written from now on. */
@@ -209,14 +210,14 @@ export class FanoutInlet implements Waitable, Holder {
 
   /** Withdraws the request for a ring, drops what was not read, and closes the endpoint. */
   close(): void {
-    if (this.link.closed) return;
+    if (this.link.isClosed) return;
     if (this.#arms > 0) this.#setWant(false); // [wait.disarm]
     this.#batch = [];
-    this.link.close();
+    closeLink(this.link);
   }
 
   #requireHold(verb: string): void {
-    raise(this.link.closedError(verb) ?? this.#fault ?? this.link.ownError(verb));
+    raise(closedError(this.link, verb) ?? this.#fault ?? ownError(this.link, verb));
     if (this.place.isLossy) throw new TypeError(`Cannot ${verb} fanout: its mode is lose`);
   }
 
@@ -225,7 +226,7 @@ export class FanoutInlet implements Waitable, Holder {
     this.place.renew();
     const taken = this.#takeKnown(mode, target);
     if (taken !== undefined || this.ended) return taken;
-    const gone = this.link.peerError("read");
+    const gone = peerError(this.link, "read");
     if (gone === undefined) return undefined;
     const last = this.#takeKnown(mode, target); // [pipe.look_again]
     if (last === undefined && !this.ended) throw gone;
@@ -235,11 +236,11 @@ export class FanoutInlet implements Waitable, Holder {
   /** Throws the error that takes precedence over what the ring holds. [fanout.first_answer] */
   #check(): void {
     const link = this.link;
-    if (link.closed || this.#fault !== undefined) {
-      raise(link.closedError("read") ?? this.#fault);
+    if (link.isClosed || this.#fault !== undefined) {
+      raise(closedError(link, "read") ?? this.#fault);
     }
     const { endpoint } = link;
-    if (!endpoint.isLinked(link.peer) && endpoint.hasEnded()) raise(link.ownError("read"));
+    if (!endpoint.isLinked(link.peer) && hasEnded(endpoint)) raise(ownError(link, "read"));
     if (this.isEnded || this.#isJoined) return;
     if (!this.place.isLossy) throw new TypeError("Cannot read fanout: this end has left it");
     this.#begin();
@@ -307,7 +308,7 @@ export class FanoutInlet implements Waitable, Holder {
     if (found !== SOUND) return undefined; // [fanout.overrun]
     // [fanout.held] If this endpoint was marked failed, the writer may have overwritten the copied
     // bytes.
-    if (this.link.endpoint.hasEnded()) raise(this.link.ownError("read"));
+    if (hasEnded(this.link.endpoint)) raise(ownError(this.link, "read"));
     const fault = reason === 0 && isMessage ? this.#checkMessage() : reason;
     if (fault !== 0) throw this.#fail(fault);
     if (!isMessage) {
@@ -330,7 +331,7 @@ export class FanoutInlet implements Waitable, Holder {
   /** Copies the message; whether it was still there is checked afterwards. */
   #copy(at: number, mode: Mode, target: Uint8Array | undefined): Uint8Array | undefined {
     const { size, codec } = this.#frame;
-    const isText = codec !== CODEC_BYTES && codec <= CODEC_JSON_BATCH;
+    const isText = codec !== layout.CODEC_BYTES && codec <= layout.CODEC_JSON_BATCH;
     if (mode === VALUE && isText) { // decoded before the shared copy is used again
       const doubles = this.#doubles ??= doublesOf(this.#words);
       return takeCopy(this.#bytes, this.#words, doubles, at, size);
@@ -367,7 +368,7 @@ export class FanoutInlet implements Waitable, Holder {
   #refusal(): string | undefined {
     const { kind, codec, size } = this.#frame;
     if (kind !== layout.FRAME_KIND_DATA) return `its kind is ${kind}`;
-    const isJson = codec === CODEC_JSON || codec === CODEC_JSON_BATCH;
+    const isJson = codec === layout.CODEC_JSON || codec === layout.CODEC_JSON_BATCH;
     const limit = isJson ? this.#jsonLimit : this.#limit;
     return size <= limit ? undefined : `it has ${size} bytes, and maxMessageSize is ${limit}`;
   }
@@ -385,7 +386,7 @@ export class FanoutInlet implements Waitable, Holder {
     this.#pass();
     if (refusal !== undefined) {
       const code = kind === layout.FRAME_KIND_DATA ? "message.size" : "message.kind";
-      throw new MessageError(code, `Cannot read message: ${refusal}`);
+      throw new MillraceError(code, `Cannot read message: ${refusal}`);
     }
     this.kind = kind;
     this.codec = codec;
@@ -397,13 +398,13 @@ export class FanoutInlet implements Waitable, Holder {
 
   #decode(payload: Uint8Array): unknown {
     switch (this.codec) {
-      case CODEC_JSON:
+      case layout.CODEC_JSON:
         return decodeJson(payload);
-      case CODEC_TEXT:
+      case layout.CODEC_TEXT:
         return decodeText(payload);
-      case CODEC_BYTES:
+      case layout.CODEC_BYTES:
         return payload;
-      case CODEC_JSON_BATCH:
+      case layout.CODEC_JSON_BATCH:
         this.#batch = decodeBatch(payload).reverse();
         return this.#takeElement(VALUE, undefined);
       default:
@@ -418,10 +419,10 @@ export class FanoutInlet implements Waitable, Holder {
     const payload = mode === VALUE ? undefined : encodeJson(value);
     if (mode === INTO) requireFit(payload!.length, target!);
     batch.pop();
-    this.codec = CODEC_JSON;
+    this.codec = layout.CODEC_JSON;
     if (mode === VALUE) return value;
     if (mode === MESSAGE) {
-      return { kind: this.kind, codec: CODEC_JSON, tag: this.tag, payload: payload! };
+      return { kind: this.kind, codec: layout.CODEC_JSON, tag: this.tag, payload: payload! };
     }
     target!.set(payload!);
     return payload!.length;
@@ -438,15 +439,11 @@ export class FanoutInlet implements Waitable, Holder {
     const { own, tail, capacity, control, record } = place;
     const isDue = own === tail || ((own - this.#stored) | 0) >= capacity >> 2;
     if (isDue || Atomics.load(control, record + WRITER_WANTS) !== 0) this.#release();
-    else if (!this.#isHeld) { // [ring.release_all]
-      this.#isHeld = true;
-      this.link.endpoint.hold(this);
-    }
   }
 
   /** Gives the space of what was read back to the writer. [fanout.release] */
   #release(): void {
-    const isReading = this.#isJoined && !this.link.closed && this.#fault === undefined;
+    const isReading = this.#isJoined && !this.link.isClosed && this.#fault === undefined;
     if (isReading && !this.place.isLossy && this.place.own !== this.#stored) this.#storeHead();
   }
 
@@ -472,9 +469,20 @@ export class FanoutInlet implements Waitable, Holder {
     markFailed(endpoint.segment, peer, reason, endpoint.mechanism);
     const { kind, flags, size } = this.#frame;
     const what = `frame of kind ${kind}, flags ${flags}, size ${size}, or a cursor`;
-    return this.#fault = new CorruptError(
+    return this.#fault = new MillraceError(
       reasonName(reason)!,
       `Cannot read: the writer wrote a wrong ${what}`,
     );
   }
+}
+
+/** The same memory as doubles, by which texts are copied. */
+function doublesOf({ buffer, byteOffset, length }: Int32Array): Float64Array {
+  return new Float64Array(buffer, byteOffset, length >> 1);
+}
+
+/** Throws unless the message fits the caller's memory. */
+function requireFit(size: number, target: Uint8Array): void {
+  if (size <= target.length) return;
+  throwRangeError(`Cannot read message of ${size} bytes into ${target.length}`);
 }

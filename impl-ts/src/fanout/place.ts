@@ -8,9 +8,9 @@
  * @module
  */
 
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import type { Segment } from "../memory/segment.ts";
-import type { Channel } from "../memory/segment_geometry.ts";
+import type { Channel } from "../memory/plan.ts";
 
 // V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const TAIL = layout.FANOUT_TAIL_WORD;

@@ -8,12 +8,24 @@ import { requireOptions } from "../error.ts";
 import type { Codec, CodecName } from "../codec/codec.ts";
 import { type FanoutHandoff, type FanoutMode, findFanout, requireHandoff } from "./channel.ts";
 import { FanoutInlet, INTO, MESSAGE, type Mode, VALUE } from "./inlet.ts";
-import { deadlineOfCall, type Message, requireReaderOptions, requireWait } from "../pipe/pipe.ts";
-import type { WaitOptions } from "../pipe/pipe.ts";
+import {
+  deadlineOfCall,
+  giveWayAtTimes,
+  type Message,
+  requireReaderOptions,
+  requireWait,
+  type WaitOptions,
+} from "../pipe/link.ts";
 import { isPast, Segment } from "../memory/segment.ts";
-import type { Channel } from "../memory/segment_geometry.ts";
-import { Turns } from "../wait/wait.ts";
-import { Endpoint, type EndpointOptions, type Stats } from "../wait/endpoint.ts";
+import type { Channel } from "../memory/plan.ts";
+import { Turns, waitFor, waitForAsync } from "../wait/waitable.ts";
+import {
+  attachEndpoint,
+  Endpoint,
+  type EndpointOptions,
+  requireVacant,
+  type Stats,
+} from "../wait/endpoint.ts";
 
 /**
  * Options of a reader of a fanout.
@@ -83,9 +95,9 @@ export class FanoutReader<T = unknown> {
   ): FanoutReader<T> {
     requireReaderOptions(options);
     const { endpoint = 1 } = options;
-    Endpoint.requireVacant(segment, endpoint);
+    requireVacant(segment, endpoint);
     const channel = findFanout(segment, options.channel, endpoint, false);
-    return new FanoutReader<T>(Endpoint.attach(segment, endpoint, options), channel, options);
+    return new FanoutReader<T>(attachEndpoint(segment, endpoint, options), channel, options);
   }
 
   /**
@@ -172,13 +184,13 @@ export class FanoutReader<T = unknown> {
     const turns = this.#turns;
     if (!turns.tryTake() && !await turns.take(deadline, signal)) return undefined;
     try {
-      const turn = this.#inlet.link.giveWay();
+      const turn = giveWayAtTimes(this.#inlet.link);
       if (turn !== undefined) await turn;
       for (let late = options?.timeout === 0;; late = isPast(deadline)) {
         const taken = this.#inlet.take(VALUE, undefined);
         if (taken !== undefined || this.ended) return taken as T | undefined;
         if (late) return undefined;
-        if (!await this.#inlet.link.endpoint.waitAsync(this.#inlet, deadline, signal)) {
+        if (!await waitForAsync(this.#inlet.link.endpoint, this.#inlet, deadline, signal)) {
           return undefined;
         }
       }
@@ -258,7 +270,9 @@ export class FanoutReader<T = unknown> {
       if (taken !== undefined || this.ended || options?.timeout === 0) return taken;
       if (waits > 0 && isPast(deadline!)) return undefined;
       deadline ??= deadlineOfCall(options);
-      if (!endpoint.waitBriefly(inlet) && !endpoint.wait(inlet, deadline, waits)) return undefined;
+      if (!waitFor(endpoint, inlet, deadline, waits)) {
+        return undefined;
+      }
     }
   }
 }

@@ -5,12 +5,11 @@
  * @module
  */
 
-import * as layout from "../memory/layout.ts";
-import { fanoutReader } from "../memory/segment_fanout.ts";
-import type { Waitable } from "../wait/wait.ts";
+import { layout } from "../memory/layout.ts";
+import { fanoutReader } from "../memory/fanout.ts";
+import type { Waitable } from "../wait/waitable.ts";
 import type { Endpoint } from "../wait/endpoint.ts";
-import { markFailed } from "../wait/state.ts";
-import { stateOf } from "../wait/state.ts";
+import { markFailed, stateOf } from "../wait/state.ts";
 
 // V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const FLOOR = layout.FANOUT_FLOOR_WORD;

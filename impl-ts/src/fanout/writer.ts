@@ -4,30 +4,43 @@
  * @module
  */
 
-import {
-  type Codec,
-  type CodecName,
-  detach,
-  encode,
-  makePayload,
-  requireCodec,
-} from "../codec/codec.ts";
-import { type Payload, takeBytes } from "../codec/codec.ts";
-import { ClosedError, MessageError, raise, requireOptions, TimeoutError } from "../error.ts";
+import { type Codec, type CodecName, requireCodec } from "../codec/codec.ts";
+import { detach, encodePayload, makePayload, type Payload, takeBytes } from "../codec/payload.ts";
+import { MillraceError, raise, requireOptions, type TimeoutError } from "../error.ts";
 import { extentOf, packKind, WHOLE, writeHeader } from "../ring/frame.ts";
-import { type FanoutHandoff, type FanoutMode, type FanoutPlan, findFanout } from "./channel.ts";
-import { fanoutChannel, modeOf } from "./channel.ts";
+import {
+  fanoutChannel,
+  type FanoutHandoff,
+  type FanoutMode,
+  type FanoutPlan,
+  findFanout,
+  modeOf,
+} from "./channel.ts";
 import { Floor, SlowReaders } from "./room.ts";
-import * as layout from "../memory/layout.ts";
-import { CODEC_BYTES } from "../memory/layout.ts";
-import { deadlineOfCall, Link, requireWait, type WaitOptions } from "../pipe/pipe.ts";
-import type { MessageInit } from "../pipe/writer.ts";
+import { layout } from "../memory/layout.ts";
+import {
+  closeLink,
+  deadlineOfCall,
+  giveWayAtTimes,
+  Link,
+  ownError,
+  requireWait,
+  type WaitOptions,
+} from "../pipe/link.ts";
+import type { MessageInit } from "../more/raw.ts";
 import { isBytes } from "../memory/realm.ts";
 import { isPast, type Memory, Segment } from "../memory/segment.ts";
-import { fanoutReader, fanoutReaders } from "../memory/segment_fanout.ts";
-import { type Channel, requireInteger } from "../memory/segment_geometry.ts";
-import { Turns } from "../wait/wait.ts";
-import { Endpoint, type EndpointOptions, type Stats } from "../wait/endpoint.ts";
+import { fanoutReader, fanoutReaders } from "../memory/fanout.ts";
+import { type Channel, requireInteger } from "../memory/plan.ts";
+import { Turns, waitFor, waitForAsync } from "../wait/waitable.ts";
+import {
+  attachEndpoint,
+  Endpoint,
+  type EndpointOptions,
+  hasEnded,
+  requireVacant,
+  type Stats,
+} from "../wait/endpoint.ts";
 
 // V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const TAIL = layout.FANOUT_TAIL_WORD;
@@ -186,9 +199,9 @@ export class FanoutWriter<T = unknown> {
   ): FanoutWriter<T> {
     const { endpoint = 0, codec = "json" } = requireOptions(options);
     requireCodec(codec);
-    Endpoint.requireVacant(segment, endpoint);
+    requireVacant(segment, endpoint);
     const channel = findFanout(segment, options.channel, endpoint, true);
-    return new FanoutWriter<T>(Endpoint.attach(segment, endpoint, options), channel, options);
+    return new FanoutWriter<T>(attachEndpoint(segment, endpoint, options), channel, options);
   }
 
   /** The memory that contains the fanout. */
@@ -262,7 +275,7 @@ export class FanoutWriter<T = unknown> {
     if (turns.busy) detach(payload);
     if (!turns.tryTake() && !await turns.take(deadline, signal)) throw timedOut();
     try {
-      const turn = this.#link.giveWay();
+      const turn = giveWayAtTimes(this.#link);
       if (turn !== undefined) {
         detach(payload);
         await turn;
@@ -270,7 +283,7 @@ export class FanoutWriter<T = unknown> {
       while (!this.#put(payload, 0)) {
         detach(payload);
         if (isPast(deadline)) throw timedOut();
-        await this.#link.endpoint.waitAsync(this.#slowReaders!, deadline, signal);
+        await waitForAsync(this.#link.endpoint, this.#slowReaders!, deadline, signal);
       }
     } finally {
       turns.give();
@@ -309,9 +322,9 @@ export class FanoutWriter<T = unknown> {
 
   /** Closes this endpoint now. Published messages stay readable. Waits end with `pipe.closed`. */
   close(): void {
-    if (this.#link.closed) return;
+    if (this.#link.isClosed) return;
     this.#slowReaders?.disarm();
-    this.#link.close();
+    closeLink(this.#link);
   }
 
   /** Closes the endpoint; see `close`. */
@@ -326,10 +339,10 @@ export class FanoutWriter<T = unknown> {
 
   /** Throws the error that takes precedence over a write. [fanout.first_answer] */
   #check(): void {
-    const { endpoint, peer, closed } = this.#link;
-    const isWell = !closed && endpoint.isLinked(peer); // a writer's link has itself as its peer
-    if (!isWell && (closed || endpoint.hasEnded())) raise(this.#link.ownError("write"));
-    if (this.#isEnded) throw new ClosedError("pipe.ended", "Cannot write: this end has ended");
+    const { endpoint, peer, isClosed } = this.#link;
+    const isWell = !isClosed && endpoint.isLinked(peer); // a writer's link has itself as its peer
+    if (!isWell && (isClosed || hasEnded(endpoint))) raise(ownError(this.#link, "write"));
+    if (this.#isEnded) throw new MillraceError("pipe.ended", "Cannot write: this end has ended");
     if (this.#isEncoding) throw new TypeError("Cannot write: a value is being encoded");
   }
 
@@ -337,17 +350,19 @@ export class FanoutWriter<T = unknown> {
     this.#check();
     const codec = this.#codec;
     const isRaw = codec === "json" || codec === "bytes";
-    if (isRaw && isBytes(value)) return takeBytes(value, CODEC_BYTES, payload);
+    if (isRaw && isBytes(value)) return takeBytes(value, layout.CODEC_BYTES, payload);
     this.#isEncoding = true; // application code may run, and must not write meanwhile
     try {
-      encode(value, codec as CodecName, payload);
+      encodePayload(value, codec as CodecName, payload);
     } finally {
       this.#isEncoding = false;
     }
   }
 
   /** Takes the payload of a message with header fields. Returns its tag. */
-  #take({ kind = layout.FRAME_KIND_DATA, codec = CODEC_BYTES, tag = 0, payload }: MessageInit) {
+  #take(
+    { kind = layout.FRAME_KIND_DATA, codec = layout.CODEC_BYTES, tag = 0, payload }: MessageInit,
+  ) {
     if (kind !== layout.FRAME_KIND_DATA) throw new RangeError(`kind must be 1: ${kind}`);
     requireInteger("codec", codec, 0, 255);
     requireInteger("tag", tag, 0, 0xffffffff);
@@ -362,7 +377,7 @@ export class FanoutWriter<T = unknown> {
       deadline ??= deadlineOfCall(options);
       if (isPast(deadline)) throw timedOut();
       detach(this.#payload);
-      this.#link.endpoint.wait(this.#slowReaders!, deadline, waits);
+      waitFor(this.#link.endpoint, this.#slowReaders!, deadline, waits);
     }
   }
 
@@ -371,7 +386,7 @@ export class FanoutWriter<T = unknown> {
     this.#check();
     if (size > this.largest) { // [fanout.size]
       const text = `Cannot write message: ${size} bytes are more than ${this.largest}`;
-      throw new MessageError("message.size", text);
+      throw new MillraceError("message.size", text);
     }
     if (source.length < size) {
       throw new TypeError("Cannot write message: its bytes were detached, or are fewer now");
@@ -439,5 +454,8 @@ export class FanoutWriter<T = unknown> {
 }
 
 function timedOut(): TimeoutError {
-  return new TimeoutError("Cannot write: a reader held the room until the deadline");
+  return new MillraceError(
+    "wait.timeout",
+    "Cannot write: a reader held the room until the deadline",
+  );
 }

@@ -4,17 +4,18 @@
  * @module
  */
 
+import { throwCannot } from "../error.ts";
 import { now } from "../memory/clock.ts";
-import { WAIT_SLICE_MS, WAKE_MECHANISM_FUTEX } from "../memory/layout.ts";
-import type { Mechanism } from "../wait/wait.ts";
+import { layout } from "../memory/layout.ts";
+import type { Mechanism } from "../wait/mechanism.ts";
 import { hostCalls } from "./calls.ts";
 import type { Mapping } from "./mapping.ts";
 import { ETIMEDOUT } from "./system_error.ts";
 
 /** The mechanism for threads of any process that have mapped the same file. */
 export class FutexMechanism implements Mechanism {
-  readonly rings: number = WAKE_MECHANISM_FUTEX;
-  readonly sleeps: number = WAKE_MECHANISM_FUTEX;
+  readonly rings: number = layout.WAKE_MECHANISM_FUTEX;
+  readonly sleeps: number = layout.WAKE_MECHANISM_FUTEX;
   /** Neither Deno nor Node has a thread that must not block. */
   readonly blocks: boolean = true;
   readonly #mapping: Mapping;
@@ -31,7 +32,7 @@ export class FutexMechanism implements Mechanism {
   }
 
   sleep(words: Int32Array, index: number, expected: number, ms: number): boolean {
-    const span = Math.min(ms, WAIT_SLICE_MS);
+    const span = Math.min(ms, layout.WAIT_SLICE_MS);
     const offset = this.#offsetOf(words, index);
     return hostCalls().sleep(this.#mapping.memory, offset, expected, span) !== -ETIMEDOUT;
   }
@@ -43,7 +44,7 @@ export class FutexMechanism implements Mechanism {
     ms: number,
     keep: boolean = true,
   ): Promise<unknown> | undefined {
-    const span = Math.min(ms, WAIT_SLICE_MS);
+    const span = Math.min(ms, layout.WAIT_SLICE_MS);
     const offset = this.#offsetOf(words, index);
     const sleep = hostCalls().sleepAsync(this.#mapping.memory, offset, expected, span, keep);
     return sleep?.then((woken) => woken ? "ok" : "timed-out");
@@ -59,7 +60,7 @@ export class FutexMechanism implements Mechanism {
     // without ending the slice, and an endpoint that polls has many short sleeps.
     const time = now();
     if (time < this.#nextCheck) return;
-    this.#nextCheck = time + WAIT_SLICE_MS / 2;
+    this.#nextCheck = time + layout.WAIT_SLICE_MS / 2;
     this.#check();
   }
 
@@ -69,7 +70,7 @@ export class FutexMechanism implements Mechanism {
    */
   #offsetOf(words: Int32Array, index: number): number {
     if (words.buffer !== this.#mapping.buffer) {
-      throw new TypeError("Cannot wait: the mechanism of a file is for the segment in that file");
+      throwCannot("wait: the mechanism of a file is for the segment in that file");
     }
     return words.byteOffset + index * 4;
   }

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { SEGMENT_READY_WORD } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { Port } from "../mod.ts";
 import { GEOMETRY, Place, test } from "./host_fixture.ts";
 import { SegmentFile } from "./mod.ts";
@@ -17,9 +17,9 @@ test("a sleep too many polls, and so does one of Deno that must not hold it", as
   using place = new Place();
   using file = SegmentFile.create(place.path, GEOMETRY, A);
   const words = file.segment.words(0, 128);
-  const [ready, ms] = [words[SEGMENT_READY_WORD]!, 20];
+  const [ready, ms] = [words[layout.SEGMENT_READY_WORD]!, 20];
   const sleep = (keep?: boolean) =>
-    file.mechanism.sleepAsync(words, SEGMENT_READY_WORD, ready, ms, keep);
+    file.mechanism.sleepAsync(words, layout.SEGMENT_READY_WORD, ready, ms, keep);
   const unheld = sleep(false);
   assertEquals(unheld === undefined, IS_DENO);
   const hold = setTimeout(() => {}, 10_000);

@@ -2,6 +2,7 @@
 
 import process from "node:process";
 import { type Port, portGeometry } from "../mod.ts";
+import { waitForPeer } from "../more/peer.ts";
 import { SegmentFile } from "./mod.ts";
 import type { Task } from "./host_fixture.ts";
 
@@ -42,7 +43,7 @@ async function work(port: Port, mode: Task["mode"]): Promise<void> {
       }
       break;
     case "idle":
-      for (;;) port.waitForPeer(WAIT), port.read(WAIT);
+      for (;;) waitForPeer(port, WAIT), port.read(WAIT);
     case "unref":
       port.onmessage = () => {};
       port.unref();

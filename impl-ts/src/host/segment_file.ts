@@ -5,23 +5,36 @@
  */
 
 import { now } from "../memory/clock.ts";
-import { SegmentError } from "../error.ts";
-import { CHANNEL_KIND_PROPERTY, ENDPOINT_STATE_ATTACHED, REASON_SHIFT } from "../memory/layout.ts";
-import { SEGMENT_MAGIC_SIZE } from "../memory/layout.ts";
-import { findRing, Link, requireReaderOptions, requireWriterOptions } from "../pipe/pipe.ts";
-import type { ReaderOptions, WriterOptions } from "../pipe/pipe.ts";
-import { Reader } from "../pipe/reader.ts";
-import { Writer } from "../pipe/writer.ts";
-import { Port, type PortOptions, requirePortOptions } from "../port/port.ts";
-import { findRings } from "../port/options.ts";
+import { throwCannot, throwSegmentError, throwTypeError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
+import {
+  type Channel,
+  type Geometry,
+  peersOf,
+  place,
+  type Plan,
+  samePlan,
+} from "../memory/plan.ts";
 import { classOf } from "../memory/realm.ts";
 import { requireTimeout, Segment } from "../memory/segment.ts";
-import { type Channel, type Geometry, peersOf, place } from "../memory/segment_geometry.ts";
-import { type Plan, samePlan } from "../memory/segment_geometry.ts";
-import type { Mechanism } from "../wait/wait.ts";
-import { Endpoint, type EndpointOptions } from "../wait/endpoint.ts";
+import { Reader, Writer } from "../pipe/ends.ts";
+import { Incoming } from "../pipe/incoming.ts";
+import {
+  closeLink,
+  findRing,
+  Link,
+  type ReaderOptions,
+  requireReaderOptions,
+  requireWriterOptions,
+  type WriterOptions,
+} from "../pipe/link.ts";
+import { Outgoing } from "../pipe/outgoing.ts";
+import { findRings, type PortOptions, requirePortOptions } from "../port/options.ts";
+import { Port } from "../port/port.ts";
+import { Endpoint, type EndpointOptions, lendEndpoint, requireVacant } from "../wait/endpoint.ts";
+import type { Mechanism } from "../wait/mechanism.ts";
+import { requireSpin } from "../wait/spin.ts";
 import { failEndpoint, stateOf } from "../wait/state.ts";
-import { requireTime } from "../wait/spinner.ts";
 import { FutexMechanism } from "./futex.ts";
 import { hostCalls } from "./calls.ts";
 import * as files from "./files.ts";
@@ -67,8 +80,8 @@ const DEFAULT_TIMEOUT_MS = 5_000;
  *
  * All methods belong to one thread. Other threads, also of this process, open the file again. Every
  * call that waits detects within two slices of 100 ms that a peer's process has died, for whatever
- * cause, and throws a `PeerFailedError` with the reason `peer.lost`. After that, `vacatePeer` lets
- * the next process take its place in the same file.
+ * cause, and throws a `PeerFailedError` with the reason `peer.lost`. After that, `revive` lets the
+ * next process take its place in the same file.
  *
  * In Deno, the asynchronous waits of an endpoint occupy a thread of Deno's pool and take 50 µs to
  * begin; each thread can have eight such endpoints. Further endpoints, and `onmessage` after
@@ -121,15 +134,15 @@ export class SegmentFile {
       // [property.slice] The writers of properties are not peers, but an endpoint that waits for a
       // property must find out whether they are alive.
       const writers = this.segment.channels.filter(({ kind, writer }) =>
-        kind === CHANNEL_KIND_PROPERTY && writer !== checked.endpoint
+        kind === layout.CHANNEL_KIND_PROPERTY && writer !== checked.endpoint
       );
       this.#peers = new Set([...peers, ...writers.map(({ writer }) => writer)]);
       // [segment.file_lock] The record is locked before the state becomes attached.
-      Endpoint.requireVacant(this.segment, checked.endpoint);
+      requireVacant(this.segment, checked.endpoint);
       locks.lockRecord(fd, checked.endpoint);
       locks.unlockHeader(fd);
       const { mechanism } = this;
-      this.#endpoint = Endpoint.attach(this.segment, checked.endpoint, { ...checked, mechanism });
+      this.#endpoint = new Endpoint(this.segment, checked.endpoint, { ...checked, mechanism });
     } catch (error) {
       this.#mapping.release();
       throw error;
@@ -141,7 +154,7 @@ export class SegmentFile {
    *
    * @throws {SegmentError} `segment.missing` if there is no file; `segment.file` if another user
    * could have put it there or can access it; `segment.endpoint` if the endpoint is taken, or was
-   * taken before and `vacatePeer` has not given it back; and whatever `Segment.attach` throws.
+   * taken before and `revive` has not given it back; and whatever `Segment.attach` throws.
    * @throws {SystemError} for other errors of the system, such as `EACCES`; `ENOSYS` if this system
    * is not supported.
    * @throws {TimeoutError} if other processes keep replacing the file.
@@ -269,7 +282,7 @@ export class SegmentFile {
         return used = SegmentFile.#join(path, file, checked, plan);
       }
       // [segment.file_replace]
-      const magic = String.fromCharCode(...files.readStart(file.fd, SEGMENT_MAGIC_SIZE));
+      const magic = String.fromCharCode(...files.readStart(file.fd, layout.SEGMENT_MAGIC_SIZE));
       if (magic !== "" && magic !== "MILLRACE") throw locks.untrusted(path, "it is no segment");
       const removed = files.unlink(path);
       if (removed !== 0) throw new SystemError(`Cannot replace ${path}`, -removed, "unlink");
@@ -286,8 +299,7 @@ export class SegmentFile {
       // There is nothing to wait for: a file gets its name only when its segment is ready.
       const segment = Segment.attach(memory, { timeout: 0 });
       if (plan !== undefined && !samePlan(plan, segment)) {
-        const why = "it is in use with another geometry";
-        throw new SegmentError("segment.geometry", `Cannot create ${path}: ${why}`);
+        throwSegmentError("geometry", `create ${path}: it is in use with another geometry`);
       }
       return segment;
     };
@@ -330,7 +342,8 @@ export class SegmentFile {
     requireWriterOptions(options);
     const own = ({ writer }: Channel) => writer === this.endpoint;
     const channel = findRing(this.segment, options.channel, own);
-    return this.#user = new Writer<T>(this.#link(channel.reader), channel, options);
+    const link = this.#link(channel.reader);
+    return this.#user = Writer.of<T>(link, new Outgoing(link, channel, { ...options }));
   }
 
   /**
@@ -348,7 +361,8 @@ export class SegmentFile {
     requireReaderOptions(options);
     const own = ({ reader }: Channel) => reader === this.endpoint;
     const channel = findRing(this.segment, options.channel, own);
-    return this.#user = new Reader<T>(this.#link(channel.writer), channel, options);
+    const link = this.#link(channel.writer);
+    return this.#user = Reader.of<T>(link, new Incoming(link, channel, { ...options }));
   }
 
   /**
@@ -380,7 +394,7 @@ export class SegmentFile {
   ): T {
     this.#requireUnused();
     const { segment, endpoint } = this;
-    return this.#user = this.#endpoint.lend(() => attach(segment, { endpoint }));
+    return this.#user = lendEndpoint(this.#endpoint, () => attach(segment, { endpoint }));
   }
 
   /**
@@ -392,11 +406,11 @@ export class SegmentFile {
     if (this.#isClosed) return;
     for (const peer of this.#peers) {
       const word = this.#endpoint.state(peer);
-      if (stateOf(word) !== ENDPOINT_STATE_ATTACHED) continue;
+      if (stateOf(word) !== layout.ENDPOINT_STATE_ATTACHED) continue;
       // An owner locks before it attaches: attached and not locked means dead, or closed meanwhile.
       if (locks.isRecordLocked(this.#fd, peer)) continue;
       // Marks that owner, and not one that has attached since. [segment.state_owner]
-      const generation = word >>> REASON_SHIFT;
+      const generation = word >>> layout.REASON_SHIFT;
       failEndpoint(this.segment, peer, "peer.lost", this.mechanism, generation);
     }
   }
@@ -408,6 +422,8 @@ export class SegmentFile {
   close(): void {
     if (this.#isClosed) return;
     this.#user?.close();
+    // `revive` may have put another end in the place of the user.
+    for (const each of [...this.#endpoint.waiters]) if (each instanceof Link) closeLink(each);
     this.#endpoint.close();
     this.#isClosed = true;
     locks.unlockRecord(this.#fd, this.endpoint);
@@ -426,9 +442,9 @@ export class SegmentFile {
   }
 
   #requireUnused(): void {
-    if (this.#isClosed) throw new TypeError(`Cannot use ${this.path}: it is closed`);
+    if (this.#isClosed) throwCannot(`use ${this.path}: it is closed`);
     if (this.#user === undefined) return;
-    throw new TypeError(`Cannot use ${this.path} twice: endpoint ${this.endpoint} is in use`);
+    throwCannot(`use ${this.path} twice: endpoint ${this.endpoint} is in use`);
   }
 }
 
@@ -448,21 +464,22 @@ interface Opening {
 function checkOptions(options: SegmentFileOptions): Checked {
   const deadline = now() + requireTimeout(options, DEFAULT_TIMEOUT_MS);
   const { endpoint, spin } = options;
-  requireTime("spin", spin);
-  if (!Number.isInteger(endpoint) || endpoint < 0) {
-    throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${endpoint}: no such one`);
-  }
+  // Before a file is made or opened.
+  requireSpin(spin);
+  if (!Number.isInteger(endpoint) || endpoint < 0) throwNoEndpoint(endpoint);
   return { endpoint, spin, deadline };
 }
 
 /** The plan of a creator, and how it formats its own memory. */
 function planOf(geometry: Geometry, { endpoint }: Checked): { plan: Plan; opening: Opening } {
   const plan = place(geometry);
-  if (endpoint >= plan.endpointCount) {
-    throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${endpoint}: no such one`);
-  }
+  if (endpoint >= plan.endpointCount) throwNoEndpoint(endpoint);
   const attach = (memory: ArrayBuffer) => Segment.format(memory, geometry);
   return { plan, opening: { size: plan.size, attach } };
+}
+
+function throwNoEndpoint(endpoint: number): never {
+  throwSegmentError("endpoint", `attach endpoint ${endpoint}: no such one`);
 }
 
 function requirePath(path: string | URL): string {
@@ -484,7 +501,5 @@ function nameOf(path: string | URL): string {
   ) {
     return decodeURIComponent(path.pathname);
   }
-  throw new TypeError(
-    `Cannot use file: a path is a string or a file: URL, this is ${String(path)}`,
-  );
+  throwTypeError(`Cannot use file: a path is a string or a file: URL, this is ${String(path)}`);
 }

@@ -4,10 +4,10 @@
  * @module
  */
 
-import { SegmentError } from "../error.ts";
-import * as layout from "../memory/layout.ts";
+import { throwSegmentError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
 import { Segment } from "../memory/segment.ts";
-import { peersOf, recordOffset } from "../memory/segment_geometry.ts";
+import { peersOf, recordOffset } from "../memory/plan.ts";
 import { stateOf } from "../wait/state.ts";
 import { Mapping } from "./mapping.ts";
 import { isAnyRecordLocked, isRecordLocked, type OwnFile } from "./segment_file_lock.ts";
@@ -22,10 +22,7 @@ export function sizeToMap(path: string, { status }: OwnFile): number {
   if (status.size >= layout.SEGMENT_SIZE_MIN) {
     return Math.min(status.size, layout.SEGMENT_SIZE_MAX);
   }
-  throw new SegmentError(
-    "segment.size",
-    `Cannot attach segment: ${path} has ${status.size} bytes`,
-  );
+  throwSegmentError("size", `attach segment: ${path} has ${status.size} bytes`);
 }
 
 /**

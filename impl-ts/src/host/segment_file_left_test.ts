@@ -2,9 +2,10 @@
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import * as fs from "node:fs";
-import { CHANNEL_DESCRIPTOR_SIZE, ENDPOINT_NONE } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { failEndpoint, type Geometry, portGeometry, SegmentError } from "../mod.ts";
-import { recordOffset } from "../memory/segment_geometry.ts";
+import { writeMany } from "../more/many.ts";
+import { recordOffset } from "../memory/plan.ts";
 import { GEOMETRY, Peer, Place, test, WAIT } from "./host_fixture.ts";
 import * as files from "./files.ts";
 import { SegmentFile } from "./mod.ts";
@@ -53,7 +54,12 @@ test("[segment.file_left] a client keeps no new server from a file whose server 
 });
 
 test("[segment.file_left] nor one that has a channel to nobody, too", () => {
-  for (const [writer, reader] of [[1, ENDPOINT_NONE], [1, 1], [ENDPOINT_NONE, 1]] as const) {
+  for (
+    const [writer, reader] of [[1, layout.ENDPOINT_NONE], [1, 1], [
+      layout.ENDPOINT_NONE,
+      1,
+    ]] as const
+  ) {
     using place = new Place();
     const ring = { writer: 0, reader: 1, capacity: 256 };
     const { channels } = GEOMETRY;
@@ -63,7 +69,7 @@ test("[segment.file_left] nor one that has a channel to nobody, too", () => {
       A,
     );
     const { segment } = server;
-    const third = (recordOffset(2) + 2 * CHANNEL_DESCRIPTOR_SIZE) >> 2;
+    const third = (recordOffset(2) + 2 * layout.CHANNEL_DESCRIPTOR_SIZE) >> 2;
     segment.words(0, segment.size).set([9, writer, reader], third); // an unknown kind
     using _client = SegmentFile.open(place.path, B);
     server.close();
@@ -76,7 +82,7 @@ test("[segment.file_left] nor one that opened the file when its server had gone"
   {
     using server = SegmentFile.create(place.path, GEOMETRY, A);
     using port = server.port<string>();
-    port.writeMany(["one", "two"]);
+    writeMany(port, ["one", "two"]);
     port.end();
   }
   using client = SegmentFile.open(place.path, B);

@@ -6,15 +6,10 @@
  */
 
 import { now } from "../memory/clock.ts";
-import { SegmentError, TimeoutError } from "../error.ts";
-import {
-  ENDPOINT_COUNT_MAX,
-  ENDPOINT_RECORD_SIZE,
-  ENDPOINT_TABLE_OFFSET,
-} from "../memory/layout.ts";
-import { SEGMENT_HEADER_SIZE } from "../memory/layout.ts";
+import { failure, type SegmentError, throwSegmentError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
 import { sleepBlind } from "../memory/segment.ts";
-import { recordOffset } from "../memory/segment_geometry.ts";
+import { recordOffset } from "../memory/plan.ts";
 import * as files from "./files.ts";
 import { EACCES, EAGAIN, ENOENT, SystemError } from "./system_error.ts";
 
@@ -44,8 +39,8 @@ export function missing(path: string): SegmentError {
   const why = HANDED.test(path)
     ? "its process has closed it, or is gone"
     : "nobody has created it yet";
-  const text = `Cannot open "${path}": there is no file at this path: ${why}`;
-  return new SegmentError("segment.missing", text);
+  const what = `open "${path}": there is no file at this path: ${why}`;
+  return failure("segment.missing", what) as SegmentError;
 }
 
 /** Does what `findOwn` does. @throws {SegmentError} also if there is no file. */
@@ -94,7 +89,7 @@ function requireOwn(path: string, { mode, user }: files.FileStatus): void {
 
 /** Makes the error for a file that is neither used nor replaced. */
 export function untrusted(path: string, why: string): SegmentError {
-  return new SegmentError("segment.file", `Cannot open ${path}: ${why}`);
+  return failure("segment.file", `open ${path}: ${why}`) as SegmentError;
 }
 
 /**
@@ -105,7 +100,7 @@ export function untrusted(path: string, why: string): SegmentError {
  * @throws {TimeoutError} at the deadline.
  */
 export function lockHeader(path: string, { fd, status }: OwnFile, deadline: number): boolean {
-  while (!tryLock(fd, 0, SEGMENT_HEADER_SIZE)) {
+  while (!tryLock(fd, 0, layout.SEGMENT_HEADER_SIZE)) {
     requireTimeLeft(path, deadline);
     sleepBlind(RETRY_MS);
   }
@@ -118,12 +113,12 @@ export function lockHeader(path: string, { fd, status }: OwnFile, deadline: numb
 /** @throws {TimeoutError} at the deadline. */
 export function requireTimeLeft(path: string, deadline: number): void {
   if (now() < deadline) return;
-  throw new TimeoutError(`Cannot open ${path}: others are opening or replacing it`);
+  throw failure("wait.timeout", `open ${path}: others are opening or replacing it`);
 }
 
 /** Releases the lock on the header. */
 export function unlockHeader(fd: number): void {
-  files.unlock(fd, 0, SEGMENT_HEADER_SIZE);
+  files.unlock(fd, 0, layout.SEGMENT_HEADER_SIZE);
 }
 
 /**
@@ -132,25 +127,29 @@ export function unlockHeader(fd: number): void {
  * @throws {SegmentError} `segment.endpoint` if another owner has it.
  */
 export function lockRecord(fd: number, index: number): void {
-  if (tryLock(fd, recordOffset(index), ENDPOINT_RECORD_SIZE)) return;
-  throw new SegmentError("segment.endpoint", `Cannot attach endpoint ${index}: it is locked`);
+  if (tryLock(fd, recordOffset(index), layout.ENDPOINT_RECORD_SIZE)) return;
+  throwSegmentError("endpoint", `attach endpoint ${index}: it is locked`);
 }
 
 /**
  * Releases that lock explicitly: a child process or the mapping may keep the file open for longer.
  */
 export function unlockRecord(fd: number, index: number): void {
-  files.unlock(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
+  files.unlock(fd, recordOffset(index), layout.ENDPOINT_RECORD_SIZE);
 }
 
 /** Whether the owner of another endpoint is alive. */
 export function isRecordLocked(fd: number, index: number): boolean {
-  return files.isLocked(fd, recordOffset(index), ENDPOINT_RECORD_SIZE);
+  return files.isLocked(fd, recordOffset(index), layout.ENDPOINT_RECORD_SIZE);
 }
 
 /** Whether any endpoint record that a file can have is locked. The file need not hold a segment. */
 export function isAnyRecordLocked(fd: number): boolean {
-  return files.isLocked(fd, ENDPOINT_TABLE_OFFSET, ENDPOINT_COUNT_MAX * ENDPOINT_RECORD_SIZE);
+  return files.isLocked(
+    fd,
+    layout.ENDPOINT_TABLE_OFFSET,
+    layout.ENDPOINT_COUNT_MAX * layout.ENDPOINT_RECORD_SIZE,
+  );
 }
 
 function tryLock(fd: number, start: number, size: number): boolean {

@@ -1,12 +1,14 @@
 // Two processes: messages both ways, and what becomes of one when the other is killed.
 
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { generationOf, PeerFailedError, Port } from "../mod.ts";
-import { vacatePeer } from "../more/supervise.ts";
+import { ClosedError, generationOf, PeerFailedError, type Port } from "../mod.ts";
+import { writeMany } from "../more/many.ts";
+import { waitForPeer } from "../more/peer.ts";
+import { revive } from "../more/revive.ts";
 import { GEOMETRY, Peer, Place, type Task, test, WAIT } from "./host_fixture.ts";
 import type { FutexMechanism } from "./futex.ts";
-import { ENDPOINT_BELL_WORD, ENDPOINT_RECORD_SIZE } from "../memory/layout.ts";
-import { recordOffset } from "../memory/segment_geometry.ts";
+import { layout } from "../memory/layout.ts";
+import { recordOffset } from "../memory/plan.ts";
 import { SegmentFile } from "./mod.ts";
 
 const A = { endpoint: 0 };
@@ -66,13 +68,13 @@ for (const mode of ["echo", "echoAsync"] as const) {
     using place = new Place();
     using file = SegmentFile.create(place.path, GEOMETRY, A);
     await using _peer = await Peer.start({ path: place.path, creates: false, mode, spin: 0 });
-    const words = file.segment.words(recordOffset(1), ENDPOINT_RECORD_SIZE);
+    const words = file.segment.words(recordOffset(1), layout.ENDPOINT_RECORD_SIZE);
     const mechanism = file.mechanism as FutexMechanism;
     // Only wakes count here: with its slices, the sleeper would get the messages without being
     // woken.
     let woken = 0;
     for (const end = performance.now() + WAIT.timeout; woken === 0 && performance.now() < end;) {
-      woken = mechanism.notify(words, ENDPOINT_BELL_WORD);
+      woken = mechanism.notify(words, layout.ENDPOINT_BELL_WORD);
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     assertEquals(woken, 1);
@@ -95,7 +97,7 @@ const finders: Record<string, (port: Port, file: SegmentFile) => unknown> = {
     return error;
   },
   "waitForPeer and checkPeers": async (port, file) => {
-    assertEquals(port.waitForPeer(WAIT), true);
+    assertEquals(waitForPeer(port, WAIT), true);
     for (const end = performance.now() + WAIT.timeout; performance.now() < end;) {
       file.checkPeers();
       try {
@@ -140,15 +142,15 @@ for (const spin of [50, 0]) {
 test("[segment.vacate_dead] a process that was killed comes back into the same file", async () => {
   using place = new Place();
   using file = SegmentFile.create(place.path, GEOMETRY, A);
-  using port = file.port();
+  let port = file.port();
   const task: Task = { path: place.path, creates: false, mode: "echo" };
   for (const round of ["one", "two", "three"]) {
     await using peer = await Peer.start(task);
-    port.writeMany([round, "die"]);
+    writeMany(port, [round, "die"]);
     assertEquals(port.read(WAIT), round);
     assertLost(assertThrows(() => port.read(WAIT)));
     await peer.ended();
-    vacatePeer(port);
+    port = revive(port);
     assertEquals(generationOf(file.segment, 1), ["one", "two", "three"].indexOf(round) + 1);
   }
 });
@@ -156,15 +158,21 @@ test("[segment.vacate_dead] a process that was killed comes back into the same f
 test("[segment.vacate_dead] who has closed its port and not its file may still come", () => {
   using place = new Place();
   using file = SegmentFile.create(place.path, GEOMETRY, A);
-  using port = file.port();
+  const old = file.port();
   const other = SegmentFile.open(place.path, B);
   other.port().close();
-  assertThrows(() => vacatePeer(port), TypeError, "Cannot vacate peer: its owner lives");
+  assertThrows(() => revive(old), TypeError, "Cannot revive: the owner of its peer lives");
   other.close();
-  vacatePeer(port);
+  const port = revive(old);
   using next = SegmentFile.open(place.path, B);
-  next.port<string>().write("again");
+  const there = next.port<string>();
+  there.write("again");
   assertEquals(port.read(WAIT), "again");
+  // The file closes the end that is there now.
+  port.postMessage("last");
+  file.close();
+  assertEquals(there.read(WAIT), "last");
+  assertThrows(() => port.read(WAIT), ClosedError, "this end is closed");
 });
 
 test("a file whose creator was killed with what it wrote is read to its end", async () => {
@@ -172,7 +180,7 @@ test("a file whose creator was killed with what it wrote is read to its end", as
   await using peer = await Peer.start({ path: place.path, creates: true, mode: "echo" });
   using file = SegmentFile.open(place.path, B);
   using port = file.port();
-  port.writeMany(["one", "two", "die"]);
+  writeMany(port, ["one", "two", "die"]);
   assertEquals([port.read(WAIT), port.read(WAIT)], ["one", "two"]);
   assertLost(assertThrows(() => port.read(WAIT)));
   await peer.ended();

@@ -5,9 +5,11 @@ import * as fs from "node:fs";
 import { createServer } from "node:net";
 import process from "node:process";
 import { fanoutChannel, FanoutWriter } from "../fanout/fanout.ts";
-import { ENDPOINT_STATE_ATTACHED, ENDPOINT_STATE_WORD } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
+import { recordAt } from "../memory/plan.ts";
 import { ClosedError, PeerFailedError, portGeometry, SegmentError } from "../mod.ts";
 import { segmentSize, TimeoutError } from "../mod.ts";
+import { readMessageAsync } from "../more/raw.ts";
 import { propertyChannel, PropertyReader, PropertyWriter } from "../property/property.ts";
 import { asNobody, GEOMETRY, Place, test, WAIT } from "./host_fixture.ts";
 import * as files from "./files.ts";
@@ -86,7 +88,8 @@ test("[property.slice] who may watch a property finds its writer dead, which is 
   using there = SegmentFile.create(place.path, geometry, B);
   const reader = there.use((segment, own) => PropertyReader.attach(segment, own));
   // The endpoint is attached, and its record is not locked.
-  Atomics.store(there.segment.records, ENDPOINT_STATE_WORD, ENDPOINT_STATE_ATTACHED);
+  const state = recordAt(0) + layout.ENDPOINT_STATE_WORD;
+  Atomics.store(there.segment.control, state, layout.ENDPOINT_STATE_ATTACHED);
   const error = assertThrows(() => reader.wait(WAIT), PeerFailedError);
   assertEquals(error.reason, "peer.lost");
 });
@@ -357,7 +360,7 @@ test("close ends all waits, and what comes late touches neither file nor memory"
   const here = SegmentFile.create(place.path, GEOMETRY, A);
   using there = SegmentFile.open(place.path, B);
   const port = here.port();
-  const reads = [port.readAsync(), port.readMessageAsync()];
+  const reads = [port.readAsync(), readMessageAsync(port)];
   const { closed } = port;
   await new Promise((resolve) => setTimeout(resolve, 5)); // by now it sleeps
   const bytes = here.segment.bytes(0, SIZE);

@@ -5,7 +5,7 @@ import { TimeoutError } from "../error.ts";
 import { assertCode } from "../testing/fixture.ts";
 import { MailboxReader, MailboxWriter } from "./mailbox.ts";
 import { SIGNAL, STATUS } from "./fixture.ts";
-import type { Mechanism } from "../wait/wait.ts";
+import type { Mechanism } from "../wait/mechanism.ts";
 
 const polling = { rings: 0, sleeps: 0, sleepAsync: () => undefined, notify: () => {} };
 

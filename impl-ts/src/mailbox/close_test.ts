@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { MillraceError } from "../error.ts";
 import { assertCode, codeOf } from "../testing/fixture.ts";
 import { MailboxReader, MailboxWriter } from "./mailbox.ts";
-import { agentMechanism, type Mechanism } from "../wait/wait.ts";
+import { agentMechanism, type Mechanism } from "../wait/mechanism.ts";
 import { Original, SIGNAL, STATUS, withSteps } from "./fixture.ts";
 
 const NOW = { timeout: 0 };

@@ -3,7 +3,7 @@
  * defects. Written from `spec/mailbox.md`. Each step between two yields is one store.
  */
 
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 
 export const STATUS = layout.MAILBOX_STATUS_WORD;
 export const SIGNAL = layout.MAILBOX_SIGNAL_WORD;

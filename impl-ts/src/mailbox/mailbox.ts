@@ -5,17 +5,22 @@
  * @module
  */
 
-import { isBatchable } from "../codec/codec.ts";
+import { isBatchable } from "../codec/payload.ts";
 import { requireJson } from "../codec/loss.ts";
-import { requireOptions, TimeoutError } from "../error.ts";
+import { MillraceError, requireOptions, type TimeoutError } from "../error.ts";
 import { PartReader, type Parts, PartWriter } from "./parts.ts";
 import { MailboxSide } from "./side.ts";
-import { deadlineOf, deadlineOfCall, type WaitOptions } from "../pipe/pipe.ts";
-import { MAX_JSON_SIZE, MAX_MESSAGE_SIZE_MAX } from "../pipe/pipe.ts";
+import {
+  deadlineOf,
+  deadlineOfCall,
+  MAX_JSON_SIZE,
+  MAX_MESSAGE_SIZE_MAX,
+  type WaitOptions,
+} from "../pipe/link.ts";
 import { isBytes } from "../memory/realm.ts";
 import { isPast, type Memory, requireTimeout } from "../memory/segment.ts";
-import { requireInteger } from "../memory/segment_geometry.ts";
-import { Turns } from "../wait/wait.ts";
+import { requireInteger } from "../memory/plan.ts";
+import { Turns } from "../wait/waitable.ts";
 import type { EndpointOptions, Stats } from "../wait/endpoint.ts";
 
 /** Stands for "no message yet": a message itself may be any JSON value. */
@@ -290,7 +295,7 @@ export class MailboxReader<T = unknown> {
     options?.signal?.throwIfAborted();
     let value = this.#take();
     if (value !== NONE) return value;
-    const deadline = deadlineOf(timeout);
+    const deadline = deadlineOf({ timeout });
     for (let waits = 0; this.#side.wait(deadline, waits); waits++) {
       value = this.#take();
       if (value !== NONE) return value;
@@ -356,5 +361,8 @@ export class MailboxReader<T = unknown> {
 
 function timedOut(begun: boolean): TimeoutError {
   const what = begun ? "Cannot write all of it" : "Cannot write";
-  return new TimeoutError(`${what}: the mailbox stayed full until the deadline`, begun);
+  return Object.assign(
+    new MillraceError("wait.timeout", `${what}: the mailbox stayed full until the deadline`),
+    { begun },
+  );
 }

@@ -3,7 +3,7 @@ import { MillraceError } from "../error.ts";
 import { assertCode, codeOf } from "../testing/fixture.ts";
 import { MailboxReader, MailboxWriter } from "./mailbox.ts";
 import { COUNT, INDEX, LENGTH, Original, SIGNAL, STATUS, withSteps } from "./fixture.ts";
-import { agentMechanism, type Mechanism } from "../wait/wait.ts";
+import { agentMechanism, type Mechanism } from "../wait/mechanism.ts";
 
 const SOON = { timeout: 2_000 };
 const NOW = { timeout: 0 };

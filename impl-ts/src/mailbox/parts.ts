@@ -4,10 +4,11 @@
  * @module
  */
 
-import { copyOut, decodeBatch, encodeBatch, makePayload, NO_BYTES } from "../codec/codec.ts";
-import { MessageError } from "../error.ts";
-import * as layout from "../memory/layout.ts";
+import { copyOut, decodeBatch, NO_BYTES } from "../codec/codec.ts";
+import { encodeBatch, makePayload } from "../codec/payload.ts";
+import { layout } from "../memory/layout.ts";
 import type { MailboxSide } from "./side.ts";
+import { MillraceError } from "../error.ts";
 
 /** A payload that is being written. `next` is the first of its `count` parts that is unwritten. */
 export interface Parts {
@@ -134,7 +135,7 @@ export class PartReader {
     // [mailbox.complete] If the mailbox was closed meanwhile, the next call finds that out.
     this.side.passTurn();
     if (refused) { // [mailbox.limit]
-      throw new MessageError("message.size", "Cannot read message: its payload is too large");
+      throw new MillraceError("message.size", "Cannot read message: its payload is too large");
     }
     return last && !dropped;
   }

@@ -5,25 +5,23 @@
  * @module
  */
 
-import { ClosedError, CorruptError, ForbiddenError, type MillraceError } from "../error.ts";
-import { PeerClosedError, SegmentError } from "../error.ts";
-import * as layout from "../memory/layout.ts";
-import { MAILBOX_SIGNAL_MAY_READ, MAILBOX_SIGNAL_MAY_WRITE } from "../memory/layout.ts";
-import type { ReasonCode } from "../memory/layout.ts";
+import { MillraceError } from "../error.ts";
+import { layout, type ReasonCode } from "../memory/layout.ts";
 import {
   isPast,
   isShared,
   type Memory,
-  memoryGone,
-  now,
   sleepBlind,
+  throwGone,
   toRegion,
 } from "../memory/segment.ts";
-import { defaultMechanism, type Mechanism } from "../wait/wait.ts";
+import { now } from "../memory/clock.ts";
+import { defaultMechanism, type Mechanism } from "../wait/mechanism.ts";
 import type { EndpointOptions, Stats } from "../wait/endpoint.ts";
-import { requireTime, type Sight, Spinner } from "../wait/spinner.ts";
-import { giveWay, until } from "../wait/task.ts";
-import { makeSleeper, POLL_ASYNC_MS, type Sleeper } from "../wait/watch.ts";
+import { type Sight, Spinner } from "../wait/spin.ts";
+import { giveWay } from "../wait/loop.ts";
+import { until } from "../wait/waitable.ts";
+import { makeSleeper, POLL_ASYNC_MS, type Sleeper } from "./sleeper.ts";
 
 const SIGNAL = layout.MAILBOX_SIGNAL_WORD;
 const STATUS = layout.MAILBOX_STATUS_WORD;
@@ -42,8 +40,7 @@ export class MailboxSide implements Sight {
   readonly #mine: number;
   readonly #theirs: number;
   readonly #mechanism: Mechanism;
-  readonly #spin: number | undefined;
-  #spinner: Spinner | undefined;
+  readonly #spinner: Spinner;
   readonly #sleeper: Sleeper;
   /**
    * Ends the asynchronous wait under way. Called with false if only the sleep's timeout ended it.
@@ -64,7 +61,7 @@ export class MailboxSide implements Sight {
     const area = byteLength - layout.MAILBOX_HEADER_SIZE;
     const aligned = byteOffset % layout.MAILBOX_HEADER_ALIGN === 0;
     if (!aligned || byteLength < layout.MAILBOX_SIZE_MIN) {
-      throw new SegmentError(
+      throw new MillraceError(
         "mailbox.size",
         `Cannot use mailbox: ${byteLength} bytes of memory at ${byteOffset}`,
       );
@@ -72,11 +69,12 @@ export class MailboxSide implements Sight {
     this.words = new Int32Array(buffer, byteOffset, HEADER_WORDS);
     this.bytes = new Uint8Array(buffer, byteOffset + layout.MAILBOX_HEADER_SIZE, area);
     this.#verb = verb;
-    this.#mine = verb === "read" ? MAILBOX_SIGNAL_MAY_READ : MAILBOX_SIGNAL_MAY_WRITE;
-    this.#theirs = verb === "read" ? MAILBOX_SIGNAL_MAY_WRITE : MAILBOX_SIGNAL_MAY_READ;
+    this.#mine = verb === "read" ? layout.MAILBOX_SIGNAL_MAY_READ : layout.MAILBOX_SIGNAL_MAY_WRITE;
+    this.#theirs = verb === "read"
+      ? layout.MAILBOX_SIGNAL_MAY_WRITE
+      : layout.MAILBOX_SIGNAL_MAY_READ;
     this.#mechanism = options.mechanism ?? defaultMechanism({ shared: isShared(buffer) });
-    requireTime("spin", options.spin);
-    this.#spin = options.spin;
+    this.#spinner = new Spinner(options.spin, this.#mechanism);
     const woken = (isOver: boolean) => this.#wake?.(!isOver);
     this.#sleeper = makeSleeper(this.#mechanism, this.words, SIGNAL, woken);
   }
@@ -99,10 +97,10 @@ export class MailboxSide implements Sight {
    */
   checkTurn(): boolean {
     if (this.#closed) {
-      throw new ClosedError("pipe.closed", `Cannot ${this.#verb}: this side is closed`);
+      throw new MillraceError("pipe.closed", `Cannot ${this.#verb}: this side is closed`);
     }
     if (this.#ended !== undefined) throw this.#ended;
-    if (this.words.length === 0) memoryGone();
+    if (this.words.length === 0) throwGone();
     const signal = Atomics.load(this.words, SIGNAL);
     if (signal === layout.MAILBOX_SIGNAL_DISPOSED) throw this.#endClosed();
     if (signal !== this.#mine && signal !== this.#theirs) {
@@ -143,7 +141,7 @@ export class MailboxSide implements Sight {
   fail(code: ReasonCode, what: string): MillraceError {
     // To the peer this looks like a close: the words have no room for a reason.
     this.#shut();
-    return this.#ended = new CorruptError(code, `Cannot ${this.#verb}: the peer wrote ${what}`);
+    return this.#ended = new MillraceError(code, `Cannot ${this.#verb}: the peer wrote ${what}`);
   }
 
   /** Closes the mailbox now, and ends every wait of both sides. */
@@ -176,13 +174,12 @@ export class MailboxSide implements Sight {
   wait(deadline: number, waits: number): boolean {
     // Checked first, because a quick peer may have the next part ready at every look.
     if (isPast(deadline)) return false;
-    const spinner = this.#spinner ??= new Spinner(this.#spin, this.#mechanism.blocks);
-    if (spinner.skip() ? this.look() || this.lookAround() : spinner.spin(this, deadline, waits)) {
-      return true; // [mailbox.spin]
-    }
-    if (!spinner.blocks) {
-      throw new ForbiddenError("Cannot wait: this thread must not block; use the async call");
-    }
+    const spinner = this.#spinner;
+    const isFound = spinner.blocks
+      ? this.look() || this.lookAround() || // [mailbox.spin]
+        (spinner.isDue() && spinner.spin(this, 0, spinner.budget, deadline))
+      : this.#looks(waits);
+    if (isFound) return true;
     for (;;) {
       const left = deadline - now();
       if (!(left > 0)) return false;
@@ -192,6 +189,24 @@ export class MailboxSide implements Sight {
       if (isOver && layout.WAIT_SLICE_MS <= left) this.#lateWakes++;
       return true;
     }
+  }
+
+  /** Looks a few times, on a thread that must not block. [wait.no_block] */
+  #looks(waits: number): boolean {
+    const looks = waits === 0 ? layout.WAIT_NO_BLOCK_LOOKS / 4 : 1;
+    for (let i = 0; i < looks && waits < layout.WAIT_NO_BLOCK_LOOKS / 8; i++) {
+      if (this.look() || this.lookAround()) return true;
+    }
+    const what = "Cannot wait: this thread must not block; use the async call";
+    throw new MillraceError("wait.forbidden", what);
+  }
+
+  sees(): boolean {
+    return this.look();
+  }
+
+  hasChanged(): boolean {
+    return this.lookAround();
   }
 
   /**
@@ -245,7 +260,7 @@ export class MailboxSide implements Sight {
   }
 
   #endClosed(): MillraceError {
-    return this.#ended ??= new PeerClosedError(
+    return this.#ended ??= new MillraceError(
       "peer.closed",
       `Cannot ${this.#verb}: the peer has closed the mailbox`,
     );

@@ -1,7 +1,7 @@
 /** What is no memory, and memory that goes away under a segment. */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { SegmentError } from "../error.ts";
+import { MillraceError } from "../error.ts";
 import { FanoutReader, FanoutWriter } from "../fanout/fanout.ts";
 import { remote, serve } from "../call/call.ts";
 import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
@@ -101,7 +101,7 @@ Deno.test("growing WebAssembly memory that is not shared is a segment.* error", 
     } catch (thrown) {
       error = thrown;
     }
-    assert(error instanceof SegmentError, `${name}: ${error}`);
+    assert(error instanceof MillraceError, `${name}: ${error}`);
     assert(error.message.includes("WebAssembly.Memory"), error.message);
     assertEquals(error.code, "segment.size");
     port.close();
@@ -168,7 +168,7 @@ Deno.test("the same for calls, fanouts, mailboxes and properties; all can be clo
     "properties.get": () => other.get("a"),
   };
   for (const [name, call] of Object.entries(calls)) {
-    const error = assertThrows(call, SegmentError);
+    const error = assertThrows(call, MillraceError);
     assertEquals(error.code, "segment.size", name);
   }
   for (const end of [here, there, writer, reader, into, from, group, other]) end.close();

@@ -6,20 +6,25 @@
 
 import {
   assert,
-  cannot,
-  ForbiddenError,
-  mistake,
-  outOfRange,
+  MillraceError,
   requireOptions,
-  unusable,
+  throwCannot,
+  throwRangeError,
+  throwSegmentError,
+  throwTypeError,
 } from "../error.ts";
-import { type Channel, type Geometry, place, type Plan, readPlan } from "./segment_geometry.ts";
-import { samePlan, writePlan } from "./segment_geometry.ts";
+import {
+  type Channel,
+  type Geometry,
+  place,
+  type Plan,
+  readPlan,
+  samePlan,
+  writePlan,
+} from "./plan.ts";
 import { now, setTimeout } from "./clock.ts";
+import { layout } from "./layout.ts";
 import { classOf } from "./realm.ts";
-import * as layout from "./layout.ts";
-
-export { now } from "./clock.ts";
 
 /**
  * A piece of memory: a typed array, a `DataView`, or just the three numbers.
@@ -140,11 +145,14 @@ export class Segment {
   /** Whether the memory is shared between agents, so that they can wake one another. */
   readonly shared: boolean;
   /**
-   * All endpoint records, as words; for the implementation and tools.
+   * All of the memory, which may be larger than the segment, as words and as bytes: offset 0 is the
+   * beginning of the segment.
    *
    * @internal
    */
-  readonly records: Int32Array;
+  readonly control: Int32Array;
+  /** @internal */
+  readonly area: Uint8Array;
   /**
    * What a supervisor in this thread knows of an owner that it has marked failed, by the index of
    * the endpoint.
@@ -152,8 +160,6 @@ export class Segment {
    * @internal
    */
   causes: Map<number, { readonly generation: number; readonly cause: unknown }> | undefined;
-  /** All of the memory, which may be larger than the segment. */
-  readonly #words: Int32Array;
 
   private constructor(memory: Memory, words: Int32Array, plan: Plan) {
     this.memory = memory;
@@ -161,11 +167,8 @@ export class Segment {
     this.endpointCount = plan.endpointCount;
     this.channels = plan.channels;
     this.shared = isShared(words.buffer);
-    this.#words = words;
-    this.records = this.words(
-      layout.ENDPOINT_TABLE_OFFSET,
-      plan.endpointCount * layout.ENDPOINT_RECORD_SIZE,
-    );
+    this.control = words;
+    this.area = new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
   }
 
   /**
@@ -180,19 +183,6 @@ export class Segment {
     requireTimeout(options, DEFAULT_TIMEOUT_MS); // before anything is touched
     const plan = place(geometry);
     return Segment.#format(memory, plan) ?? expectPlan(Segment.attach(memory, options), plan);
-  }
-
-  /** `create` without blocking. */
-  static async createAsync(
-    memory: Memory,
-    geometry: Geometry,
-    options: AttachAsyncOptions = {},
-  ): Promise<Segment> {
-    requireTimeout(options, DEFAULT_TIMEOUT_MS);
-    options.signal?.throwIfAborted();
-    const plan = place(geometry);
-    const made = Segment.#format(memory, plan);
-    return made ?? expectPlan(await Segment.attachAsync(memory, options), plan);
   }
 
   /**
@@ -255,18 +245,18 @@ export class Segment {
    * Control words must be accessed through `Atomics` only. [segment.atomic]
    */
   words(offset: number, size: number): Int32Array {
-    return new Int32Array(this.#words.buffer, this.#placeOf(offset, size), size / 4);
+    return new Int32Array(this.control.buffer, this.#placeOf(offset, size), size / 4);
   }
 
   /** A view of `size` bytes from `offset` on; for the implementation and tools. */
   bytes(offset: number, size: number): Uint8Array {
-    return new Uint8Array(this.#words.buffer, this.#placeOf(offset, size), size);
+    return new Uint8Array(this.control.buffer, this.#placeOf(offset, size), size);
   }
 
   /** Where bytes of the segment stand in its buffer. */
   #placeOf(offset: number, size: number): number {
     assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");
-    return this.#words.byteOffset + offset;
+    return this.control.byteOffset + offset;
   }
 
   /**
@@ -300,7 +290,7 @@ export function requireTimeout(
   const timeout = requireOptions(options)?.timeout;
   if (timeout === undefined) return otherwise;
   if (typeof timeout !== "number" || !(timeout >= 0)) {
-    outOfRange(`timeout must be milliseconds, 0 or more: ${timeout}`);
+    throwRangeError(`timeout must be milliseconds, 0 or more: ${timeout}`);
   }
   return timeout;
 }
@@ -312,10 +302,9 @@ export function requireTimeout(
  */
 export function sharedMemory(size: number): SharedArrayBuffer {
   if (typeof SharedArrayBuffer !== "undefined") return new SharedArrayBuffer(size);
-  cannot(
-    "make shared memory: this page is not cross-origin isolated; it must be served with " +
-      "the headers Cross-Origin-Opener-Policy: same-origin and " +
-      "Cross-Origin-Embedder-Policy: require-corp",
+  throwCannot(
+    "make shared memory: this page is not cross-origin isolated; it needs the headers " +
+      "Cross-Origin-Opener-Policy: same-origin, Cross-Origin-Embedder-Policy: require-corp",
   );
 }
 
@@ -349,7 +338,10 @@ function sleepOn(words: Int32Array | undefined, index: number, value: number, ms
     Atomics.wait(alarm, index, value, ms);
   } catch {
     // A page that is not isolated has no shared memory, and must not block either.
-    throw new ForbiddenError("Cannot block: this thread must not; use the asynchronous call");
+    throw new MillraceError(
+      "wait.forbidden",
+      "Cannot block: this thread must not; use the asynchronous call",
+    );
   }
 }
 
@@ -359,7 +351,7 @@ let silent: Int32Array | undefined;
 /** Any piece of memory as its buffer, offset and length. @throws {TypeError} if it is no memory. */
 export function toRegion(memory: Memory): Region {
   if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
-    cannot("use memory: this processor is not little-endian");
+    throwCannot("use memory: this processor is not little-endian");
   }
   const given: Partial<Region> = memory ?? {};
   const buffer = given.buffer ?? memory as ArrayBufferLike;
@@ -369,20 +361,22 @@ export function toRegion(memory: Memory): Region {
   if (isBuffer && byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
   const isEmptied = classOf(buffer) === "Object";
   const why = isEmptied ? "; none passes by JSON, as of child_process.fork: use a SegmentFile" : "";
-  mistake(`memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view${why}`);
+  throwTypeError(`memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view${why}`);
 }
 
 /** Throws because the memory of a segment has been taken from under it. */
-export function memoryGone(): never {
-  unusable("size", "use segment: its memory is gone, as an unshared WebAssembly.Memory has grown");
+export function throwGone(): never {
+  throwSegmentError(
+    "size",
+    "use segment: its memory is gone, as an unshared WebAssembly.Memory has grown",
+  );
 }
 
 /** The memory as words, after a check that a segment of `size` bytes fits and is aligned. */
 function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32Array {
   const { buffer, byteOffset, byteLength } = toRegion(memory);
   if (byteOffset % layout.SEGMENT_ALIGN !== 0 || byteLength < size) {
-    const what = `it takes ${size} bytes at a multiple of 128`;
-    unusable("size", `use segment: ${what}, the memory has ${byteLength} at ${byteOffset}`);
+    throwSegmentError("size", `use segment: it takes ${size} bytes at a multiple of 128`);
   }
   return new Int32Array(buffer, byteOffset, byteLength >>> 2);
 }
@@ -395,19 +389,19 @@ function expectPlan(segment: Segment, plan: Plan): Segment {
       return form === undefined || form.matches(segment.words(controlOffset, controlSize));
     });
   if (isSame) return segment;
-  unusable("geometry", "create segment: it has another geometry");
+  throwSegmentError("geometry", "create segment: it has another geometry");
 }
 
 /** How far the formatting is. [segment.await] No other byte is read before this has returned 2. */
 function readyOf(words: Int32Array): number {
   const ready = Atomics.load(words, READY);
   if (ready >>> 0 <= layout.SEGMENT_READY_READY) return ready;
-  unusable("magic", `attach segment: its ready word is ${ready >>> 0}`);
+  throwSegmentError("magic", `attach segment: its ready word is ${ready >>> 0}`);
 }
 
 /** How many milliseconds to sleep before the next look at whether the formatting is finished. */
 function pauseUntil(deadline: number): number {
   const left = deadline - now();
   if (left > 0) return Math.min(left, layout.WAIT_POLL_MS);
-  unusable("unready", "attach segment: nobody has formatted it");
+  throwSegmentError("unready", "attach segment: nobody has formatted it");
 }

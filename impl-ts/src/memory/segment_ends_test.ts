@@ -2,9 +2,8 @@
 
 import { assertEquals } from "@std/assert";
 import { assertCode } from "../testing/fixture.ts";
-import * as layout from "./layout.ts";
-import { Reader } from "../pipe/reader.ts";
-import { Writer } from "../pipe/writer.ts";
+import { layout } from "./layout.ts";
+import { Reader, Writer } from "../pipe/ends.ts";
 import { Segment } from "./segment.ts";
 import { failEndpoint } from "../wait/state.ts";
 

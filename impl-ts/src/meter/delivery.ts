@@ -5,20 +5,19 @@
  * @module
  */
 
-import type { InletGauge } from "./inlet.ts";
-import { Delivery } from "../port/delivery.ts";
-import type { Standing } from "../port/rota.ts";
+import { PortDelivery } from "../port/delivery.ts";
+import type { PortEvent } from "../port/events.ts";
+import type { IncomingGauge } from "./incoming.ts";
 
 /** A delivery that tells the gauge when the listeners have returned. */
-export class MeteredDelivery<In> extends Delivery<In> {
+export class MeteredDelivery extends PortDelivery {
   /** Set by the meter. */
-  declare gauge: InletGauge;
+  declare gauge: IncomingGauge;
 
-  override serve(): Standing {
+  override dispatch(event: PortEvent): void {
     try {
-      return super.serve();
+      super.dispatch(event);
     } finally {
-      // Another delivery may run next, so each call ends a lap.
       this.gauge.laps.endLap();
     }
   }

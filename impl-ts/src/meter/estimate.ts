@@ -7,7 +7,7 @@
 
 import { microseconds } from "./clock.ts";
 import { type Distribution, Tally } from "./tally.ts";
-import { requireInteger } from "../memory/segment_geometry.ts";
+import { requireInteger } from "../memory/plan.ts";
 
 /** Units of time in a microsecond. */
 const SCALE = 10;

@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Estimate, estimate, meter } from "./meter.ts";
 import { stopClock } from "./fixture.ts";
+import { writeMany } from "../more/many.ts";
 import { Port } from "../port/port.ts";
 
 function pair<T>(): [Port<T>, Port<T>] {
@@ -11,7 +12,7 @@ function pair<T>(): [Port<T>, Port<T>] {
 Deno.test("estimate tells of the start, then all messages, then the finish", async () => {
   const [here, there] = pair<number>();
   const [results, output] = pair<Estimate>();
-  here.writeMany([1, 2, 3, 4]); // before the estimate begins
+  writeMany(here, [1, 2, 3, 4]); // before the estimate begins
   const order: unknown[] = [];
   const found = await estimate(there, {
     start: async () => {

@@ -1,8 +1,6 @@
 /** Shared by the tests of metering: a clock that stands still, and a port with two meters. */
 
 import { type Meter, meter } from "./meter.ts";
-import type { Reader } from "../pipe/reader.ts";
-import type { Writer } from "../pipe/writer.ts";
 import { Port } from "../port/port.ts";
 
 /** Replaces the clocks of the platform. */
@@ -53,14 +51,6 @@ export class Metered<T = unknown> {
     this.there = Port.attach<T>(this.here.memory, { spin: 0 });
     this.writing = meter(this.here);
     this.reading = meter(this.there);
-  }
-
-  get writer(): Writer<T> {
-    return this.here.writer;
-  }
-
-  get reader(): Reader<T> {
-    return this.there.reader;
   }
 
   get outgoing() {

@@ -7,13 +7,13 @@
  * @module
  */
 
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { extentOf, WHOLE } from "../ring/frame.ts";
-import type { Lane } from "../ring/ring.ts";
+import type { Side } from "../ring/side.ts";
 
-const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
-const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
-const TIME = layout.FRAME_TIME_OFFSET >> 2;
+/** Where the kind and the flags stand in the second word of a header. */
+export const KIND_SHIFT: number = 8 * (layout.FRAME_KIND_OFFSET - 4);
+export const FLAGS_SHIFT: number = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
 const FIRST = layout.FRAME_FLAG_FIRST;
 const LAST = layout.FRAME_FLAG_LAST;
 const CANCEL = layout.FRAME_FLAG_CANCEL;
@@ -28,50 +28,27 @@ export interface Passed {
   begun: number;
 }
 
-/** The `time` of the frame at a position. */
-export function timeAt({ words, capacity }: Lane, position: number): number {
-  return words[((position & (capacity - 1)) >> 2) + TIME]!;
-}
-
-/** The position of the next first frame of a message, or the end of what is known. */
-export function nextMessage(lane: Lane, from: number): number {
-  const { words, capacity, other } = lane;
-  for (let at = from; at !== other;) {
-    const index = (at & (capacity - 1)) >> 2;
-    if (isMessage((words[index + 1]! >>> KIND_SHIFT) & 0xff)) return at;
-    const size = words[index]!;
-    const left = (other - at) | 0;
-    if (size < 0 || size > left - HEADER_SIZE) return at;
-    at = (at + extentOf(size)) | 0;
-  }
-  return other;
-}
-
-/**
- * Walks over the frames between two positions, and counts their messages. Where a message begins,
- * `time` is stored in its frame, unless `time` is 0.
- */
-export function walk(lane: Lane, from: number, to: number, passed: Passed, time: number): void {
-  const { words, capacity } = lane;
+/** Counts the messages in the frames between two positions. */
+export function countBetween({ words, base, capacity }: Side, from: number, to: number): number {
+  const passed: Passed = { messages: 0, bytes: 0, begun: 0 };
   let left = (to - from) | 0;
-  if (left > capacity) return;
+  if (left > capacity) return 0;
   for (let at = from; left > 0;) {
-    const index = (at & (capacity - 1)) >> 2;
+    const index = (base + (at & (capacity - 1))) >> 2;
     const size = words[index]!;
-    const kind = words[index + 1]!;
-    if (size < 0 || size > left - HEADER_SIZE) return;
+    const word = words[index + 1]!;
+    if (size < 0 || size > left - HEADER_SIZE) break;
     const extent = extentOf(size);
-    if (isMessage((kind >>> KIND_SHIFT) & 0xff)) {
-      const flags = (kind >>> FLAGS_SHIFT) & (FIRST | LAST | CANCEL);
-      if ((flags & FIRST) !== 0 && time !== 0) words[index + TIME] = time;
-      pass(flags, size, passed);
-    }
+    if (isMessage((word >>> KIND_SHIFT) & 0xff)) pass(passed, (word >>> FLAGS_SHIFT) & 0xff, size);
     at = (at + extent) | 0;
     left -= extent;
   }
+  return passed.messages;
 }
 
-function pass(flags: number, size: number, passed: Passed): void {
+/** Counts a frame of a message; a message counts with its last one. */
+export function pass(passed: Passed, all: number, size: number): void {
+  const flags = all & (FIRST | LAST | CANCEL);
   if (flags === WHOLE) {
     passed.messages++;
     passed.bytes += size;
@@ -88,7 +65,7 @@ function pass(flags: number, size: number, passed: Passed): void {
 }
 
 /** Whether frames of this kind belong to messages. */
-function isMessage(kind: number): boolean {
+export function isMessage(kind: number): boolean {
   return kind === layout.FRAME_KIND_DATA ||
     (kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW);
 }

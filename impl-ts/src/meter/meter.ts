@@ -21,22 +21,18 @@
  * @module
  */
 
+import { throwCannot } from "../error.ts";
 import { systemTime } from "../memory/clock.ts";
-import { FrameReader } from "../ring/frame.ts";
+import type { Reader, Writer } from "../pipe/ends.ts";
+import type { Link } from "../pipe/link.ts";
+import type { StreamPort } from "../port/over_stream.ts";
+import type { Stats } from "../wait/endpoint.ts";
 import { followSystem, microseconds } from "./clock.ts";
 import { MeteredDelivery } from "./delivery.ts";
-import { InletGauge, MeteredFrame, MeteredInlet } from "./inlet.ts";
-import { MeteredOutlet, OutletGauge } from "./outlet.ts";
+import { IncomingGauge, MeteredFrame, MeteredIncoming } from "./incoming.ts";
+import { MeteredOutgoing, OutgoingGauge, overLink } from "./outgoing.ts";
 import type { IncomingFigures, MeterSnapshot, OutgoingFigures } from "./snapshot.ts";
 import type { Tally } from "./tally.ts";
-import { Inlet } from "../pipe/inlet.ts";
-import { Outlet } from "../pipe/outlet.ts";
-import type { Reader } from "../pipe/reader.ts";
-import type { Writer } from "../pipe/writer.ts";
-import type { Port } from "../port/port.ts";
-import { Delivery } from "../port/delivery.ts";
-import type { StreamPort } from "../port/over_stream.ts";
-import type { Endpoint, Stats } from "../wait/endpoint.ts";
 
 export { estimate } from "./estimate.ts";
 export type { Estimate, Estimated, EstimateOptions, EstimateSource } from "./estimate.ts";
@@ -62,13 +58,6 @@ export type { Distribution } from "./tally.ts";
 // deno-lint-ignore no-explicit-any -- The types that they read and write make no difference.
 export type Meterable = StreamPort<any, any> | Reader<any> | Writer<any>;
 
-/** The parts of an end to which a meter attaches itself. */
-interface Parts {
-  readonly outlet?: Outlet;
-  readonly inlet?: Inlet;
-  readonly delivery?: Delivery<unknown>;
-}
-
 /**
  * Begins to meter a port, a reader or a writer of this thread, which goes on exchanging messages as
  * before. To learn how long messages have waited, meter their writer as well, wherever it is: a
@@ -83,7 +72,7 @@ interface Parts {
  * const here = Port.create<number>();
  * using there = Port.attach<number>(here.memory); // usually in another thread
  * using reading = meter(here);
- * there.writeMany([1, 2, 3]);
+ * for (const n of [1, 2, 3]) there.write(n);
  * there.end();
  * here.onmessage = () => {}; // to be measured
  * await here.closed;
@@ -92,14 +81,6 @@ interface Parts {
  */
 export function meter(end: Meterable): Meter {
   return new Meter(end);
-}
-
-/** Tells the kinds of ends apart by members that only one kind has. */
-function partsOf(end: Meterable): Parts {
-  if ("inlet" in end) return { inlet: end.inlet };
-  if ("outlet" in end) return { outlet: end.outlet };
-  const { writer, reader, delivery } = end as Port;
-  return { outlet: writer.outlet, inlet: reader.inlet, delivery };
 }
 
 /**
@@ -119,14 +100,14 @@ function partsOf(end: Meterable): Parts {
  * ```
  */
 export class Meter {
-  readonly #parts: Parts;
-  readonly #endpoint: Endpoint;
-  readonly #outgoing: OutletGauge | undefined;
-  readonly #incoming: InletGauge | undefined;
+  readonly #link: Link;
+  readonly #outgoing: OutgoingGauge | undefined;
+  readonly #incoming: IncomingGauge | undefined;
+  /** What the parts of the end were before. */
+  readonly #kinds = new Map<object, object>();
   /** When the meter began to count, and what the endpoint had counted by then. */
   #since = 0;
   #before: Stats;
-  #isClosed = false;
 
   /**
    * Use `meter` to create one.
@@ -134,31 +115,42 @@ export class Meter {
    * @internal
    */
   constructor(end: Meterable) {
-    const parts = partsOf(end);
-    const { outlet, inlet, delivery } = parts;
-    if (outlet instanceof MeteredOutlet || inlet instanceof MeteredInlet) {
-      throw new TypeError("Cannot meter: it has a meter already");
+    const { link } = end;
+    const { outgoing, incoming, delivery, endpoint } = link;
+    if (outgoing instanceof MeteredOutgoing || incoming instanceof MeteredIncoming) {
+      throwCannot("meter: it has a meter already");
     }
-    this.#parts = parts;
-    this.#endpoint = (outlet ?? inlet)!.endpoint;
-    this.#before = this.#endpoint.stats;
+    this.#link = link;
+    this.#before = endpoint.stats;
     followSystem();
     this.#since = microseconds();
-    if (outlet !== undefined) {
-      this.#outgoing = become(outlet, MeteredOutlet, new OutletGauge(outlet));
+    if (outgoing !== undefined) {
+      const gauge = this.#outgoing = new OutgoingGauge(outgoing);
+      this.#become(outgoing, MeteredOutgoing.prototype, gauge);
+      this.#become(link, overLink(Object.getPrototypeOf(link)), gauge);
     }
-    if (inlet !== undefined) {
-      this.#incoming = become(inlet, MeteredInlet, new InletGauge(inlet));
-      become(inlet.frame, MeteredFrame, this.#incoming);
+    if (incoming !== undefined) {
+      const gauge = this.#incoming = new IncomingGauge(incoming);
+      this.#become(incoming, MeteredIncoming.prototype, gauge);
+      this.#become(incoming.frame, MeteredFrame.prototype, gauge);
+      if (delivery !== undefined) this.#become(delivery, MeteredDelivery.prototype, gauge);
     }
-    if (delivery !== undefined) become(delivery, MeteredDelivery, this.#incoming!);
+  }
+
+  /**
+   * Turns a part of the end into one of a metered kind, which reports to a gauge. So an end without
+   * a meter needs no hook: it has no field to check and makes no additional call.
+   */
+  #become<G>(part: object, kind: { gauge: G }, gauge: G): void {
+    this.#kinds.set(part, Object.getPrototypeOf(part));
+    Object.assign(Object.setPrototypeOf(part, kind), { gauge });
   }
 
   /** Returns a copy of all figures as they are now. Taking a snapshot changes no figure. */
   snapshot(): MeterSnapshot {
     followSystem();
     const elapsed = Math.max(0, microseconds() - this.#since);
-    const { index, stats: { wakes, wakesElided, parks } } = this.#endpoint;
+    const { index, stats: { wakes, wakesElided, parks } } = this.#link.endpoint;
     const before = this.#before;
     const perSecond = (count: number) => elapsed === 0 ? 0 : count / elapsed * 1e6;
     return {
@@ -178,6 +170,7 @@ export class Meter {
   #writes(perSecond: (count: number) => number): OutgoingFigures | null {
     const gauge = this.#outgoing;
     if (gauge === undefined) return null;
+    gauge.settleClaim();
     const { messages, bytes, stalls } = gauge;
     return {
       messages,
@@ -229,6 +222,7 @@ export class Meter {
    */
   histogram(of: "waiting" | "service" | "stall"): string | undefined {
     this.#incoming?.laps.settle();
+    this.#outgoing?.settleClaim();
     const tally: Tally | undefined = of === "stall" ? this.#outgoing?.stall : this.#incoming?.[of];
     return tally?.encode();
   }
@@ -237,34 +231,19 @@ export class Meter {
   reset(): void {
     followSystem();
     this.#since = microseconds();
-    this.#before = this.#endpoint.stats;
+    this.#before = this.#link.endpoint.stats;
     this.#outgoing?.clear();
     this.#incoming?.clear();
   }
 
   /** Ends the metering. The figures stay available. A second call does nothing. */
   close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    const { outlet, inlet, delivery } = this.#parts;
-    if (outlet !== undefined) Object.setPrototypeOf(outlet, Outlet.prototype);
-    if (inlet !== undefined) {
-      Object.setPrototypeOf(inlet, Inlet.prototype);
-      Object.setPrototypeOf(inlet.frame, FrameReader.prototype);
-    }
-    if (delivery !== undefined) Object.setPrototypeOf(delivery, Delivery.prototype);
+    for (const [part, kind] of this.#kinds) Object.setPrototypeOf(part, kind);
+    this.#kinds.clear();
   }
 
   /** Ends the metering; see `close`. */
   [Symbol.dispose](): void {
     this.close();
   }
-}
-
-/**
- * Turns an object into one of a metered class, which reports to a gauge. So an object without a
- * meter needs no hook: it has no field to check and makes no additional call.
- */
-function become<G>(part: object, kind: { readonly prototype: { gauge: G } }, gauge: G): G {
-  return Object.assign(Object.setPrototypeOf(part, kind.prototype), { gauge }).gauge;
 }

@@ -2,26 +2,28 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { Ajv2020 } from "ajv/2020";
 import { decodeFromCompressedBase64 } from "hdr-histogram-js";
 import { Hub } from "../more/hub.ts";
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { meter, snapshotSchema } from "./meter.ts";
 import { Metered, stopClock } from "./fixture.ts";
-import { Inlet } from "../pipe/inlet.ts";
-import { Outlet } from "../pipe/outlet.ts";
-import { Reader } from "../pipe/reader.ts";
-import { Writer } from "../pipe/writer.ts";
+import { Reader, Writer } from "../pipe/ends.ts";
+import { claim, finish, peek, publish, release, tryClaim, tryPeek } from "../more/lend.ts";
+import { writeMany } from "../more/many.ts";
+import { tryReadInto, tryReadMessage } from "../more/raw.ts";
 import { Port } from "../port/port.ts";
-import { Delivery } from "../port/delivery.ts";
 import { openStream } from "../stream/stream.ts";
 import { pipeSegment } from "../testing/fixture.ts";
 
 /** The `time` and the kind of each frame in the ring. */
-function framesOf({ writer: { outlet } }: { writer: Writer<unknown> }): [number, number][] {
-  const { words, own, capacity } = outlet;
+function framesOf(
+  { here: { link: { outgoing, endpoint } } }: { here: Pick<Port, "link"> },
+): [number, number][] {
+  const { words, base, cursor, capacity } = outgoing!;
   const found: [number, number][] = [];
-  let at = outlet.endpoint.segment.channels[0]!.start | 0;
-  for (; at !== own; at += (words[(at & (capacity - 1)) >> 2]! + 31) & ~15) {
-    const index = (at & (capacity - 1)) >> 2;
+  let at = endpoint.segment.channels[0]!.start | 0;
+  while (at !== cursor) {
+    const index = (base + (at & (capacity - 1))) >> 2;
     found.push([words[index + 3]! >>> 0, words[index + 1]! & 0xff]);
+    at += (words[index]! + 31) & ~15;
   }
   return found;
 }
@@ -44,7 +46,7 @@ Deno.test("a message is counted when it is published, and when it is given back"
 Deno.test("a batch is one message, and each of its values waits for itself [meter.batch]", () => {
   using clock = stopClock();
   using pipe = new Metered<number>();
-  pipe.here.writeMany([1, 2, 3]);
+  writeMany(pipe.here, [1, 2, 3]);
   assertEquals([pipe.outgoing.messages, pipe.outgoing.queue.messages], [1, 1]);
   for (const wait of [100, 200, 300]) {
     clock.pass(wait);
@@ -58,9 +60,9 @@ Deno.test("a batch is one message, and each of its values waits for itself [mete
 Deno.test("the values of the next batch have the time of that one", () => {
   using clock = stopClock();
   using pipe = new Metered<number>();
-  pipe.here.writeMany([1, 2]);
+  writeMany(pipe.here, [1, 2]);
   clock.pass(1000);
-  pipe.here.writeMany([3, 4]);
+  writeMany(pipe.here, [3, 4]);
   for (let n = 0; n < 4; n++) {
     clock.pass(50);
     pipe.there.tryRead();
@@ -87,7 +89,7 @@ Deno.test("a message behind one that was dropped in parts has no time of that on
 
 Deno.test("what is left of a batch is in the queue", () => {
   using pipe = new Metered<number>();
-  pipe.here.writeMany([1, 2, 3]);
+  writeMany(pipe.here, [1, 2, 3]);
   pipe.there.read();
   assertEquals(pipe.incoming.queue, { messages: 2, bytes: 0 });
 });
@@ -110,10 +112,10 @@ Deno.test("a writer that meters stores when each message was finished [meter.tim
   clock.beforeWrap(2);
   pipe.here.write("a");
   clock.pass(2); // the low 32 bits of the clock are 0 now
-  pipe.here.claim(4);
-  pipe.here.finish();
+  claim(pipe.here, 4);
+  finish(pipe.here);
   clock.pass(5);
-  pipe.here.publish();
+  publish(pipe.here);
   pipe.here.end();
   assertEquals(framesOf(pipe), [
     [2 ** 32 - 2, layout.FRAME_KIND_DATA],
@@ -130,8 +132,8 @@ Deno.test("of several frames the first has a time, and a pad has none", () => {
   assertEquals(times, times.map((_, index) => index === 0));
   pipe.there.read();
   pipe.here.write(new Uint8Array(200));
-  const { words } = pipe.here.writer.outlet;
-  let at = 0;
+  const { words, base } = pipe.here.link.outgoing!;
+  let at = base >> 2;
   for (let kind = 0; kind !== layout.FRAME_KIND_PAD; at += 4) kind = words[at + 1]! & 0xff;
   assertEquals(words[at - 4 + 3], 0);
   return sent;
@@ -167,13 +169,14 @@ Deno.test("a message without a time is counted, and has not waited [meter.untime
   assertEquals([values, untimed, waiting.count], [1, 1, 0]);
 });
 
-Deno.test("what a port took into its inbox has waited since it was written", () => {
+Deno.test("what a port took into its inbox has waited since it was written", async () => {
   using clock = stopClock();
   using pipe = new Metered<string>(256);
   pipe.here.write("hello");
   while (pipe.there.tryWrite("full"));
   clock.pass(100);
   void pipe.there.writeAsync("more").catch(() => {}); // waits for room, and takes in what comes
+  await Promise.resolve(); // at the end of the job
   assertEquals(pipe.incoming.queue, { messages: 1, bytes: 7 });
   clock.pass(100);
   assertEquals(pipe.there.tryRead(), "hello");
@@ -201,7 +204,7 @@ Deno.test("service lasts from a read to the next call that reads", () => {
 Deno.test("service of a listener ends when it returns", async () => {
   using clock = stopClock();
   using pipe = new Metered<number>();
-  pipe.here.writeMany([100.5, 200]);
+  writeMany(pipe.here, [100.5, 200]);
   pipe.here.end();
   pipe.there.onmessage = ({ data }) => clock.pass(data);
   await pipe.there.closed;
@@ -292,7 +295,7 @@ Deno.test("tryWrite that finds no room is no stall, and a write that waits is on
   // Each wake of a writer that waits for room makes it look again.
   for (let looks = 0; looks < 5; looks++) {
     clock.pass(100);
-    pipe.here.reader.inlet.endpoint.watch.look();
+    pipe.here.link.endpoint.look();
     await new Promise((resolve) => setTimeout(resolve));
   }
   assertEquals([pipe.outgoing.stalls, pipe.outgoing.stall.count], [1, 0]);
@@ -304,11 +307,14 @@ Deno.test("tryWrite that finds no room is no stall, and a write that waits is on
 
 Deno.test("a claim that finds no room and is not waited for is no stall", () => {
   using pipe = new Metered<string>(256);
-  while (pipe.here.tryClaim(50) !== undefined) pipe.here.publish();
-  assertThrows(() => pipe.here.claim(50, { timeout: 50 }));
-  assertEquals([pipe.outgoing.stalls, pipe.outgoing.stall.count], [1, 0]);
-  while (pipe.there.tryReadMessage() !== undefined);
-  pipe.here.claim(50);
+  while (tryClaim(pipe.here, 50) !== undefined) publish(pipe.here);
+  assertEquals([pipe.outgoing.stalls, pipe.outgoing.stall.count], [0, 0]);
+  const { parks } = pipe.here.stats;
+  assertThrows(() => claim(pipe.here, 50, { timeout: 50 }));
+  assert(pipe.here.stats.parks > parks, "it slept");
+  assertEquals([pipe.outgoing.stalls, pipe.outgoing.stall.count], [1, 1]);
+  while (tryReadMessage(pipe.there) !== undefined);
+  claim(pipe.here, 50);
   assertEquals([pipe.outgoing.stalls, pipe.outgoing.stall.count], [1, 1]);
 });
 
@@ -425,20 +431,20 @@ Deno.test("times are counted to two digits, from nothing to minutes", () => {
   assert(Math.abs(histogram.maxValue - 2e12) <= 2e10, `${histogram.maxValue} ns`);
 });
 
-Deno.test("a port that has no meter is as ever, beside one that has, and behind its close", () => {
-  const prototypes = ({ reader, writer, delivery }: Port) =>
-    [reader.inlet, writer.outlet, delivery].map((part) => Object.getPrototypeOf(part));
-  const plain = [Inlet.prototype, Outlet.prototype, Delivery.prototype];
+Deno.test("a port that has no meter is as ever, beside one that has, and after its close", () => {
+  const kinds = ({ link }: Port) =>
+    [link, link.outgoing, link.incoming, link.incoming!.frame, link.delivery]
+      .map((part) => Object.getPrototypeOf(part));
+  using before = Port.create();
+  const plain = kinds(before);
   using other = Port.create();
   using pipe = new Metered();
-  assertEquals(prototypes(other).map((each, index) => each === plain[index]), [true, true, true]);
-  assert(!("gauge" in other.reader.inlet));
+  assertEquals(kinds(other).map((each, index) => each === plain[index]), plain.map(() => true));
+  assert(!("gauge" in other.link.incoming!));
   assertThrows(() => meter(pipe.here), TypeError, "has a meter already");
-  assertThrows(() => meter(pipe.here.reader), TypeError, "has a meter already");
   pipe.writing.close();
   pipe.writing.close();
-  const back = prototypes(pipe.here).map((each, index) => each === plain[index]);
-  assertEquals(back, [true, true, true]);
+  assertEquals(kinds(pipe.here).map((each, index) => each === plain[index]), plain.map(() => true));
   pipe.here.write("not metered");
   assertEquals(framesOf(pipe)[0]![0], 0);
   assertEquals(pipe.outgoing.messages, 0);
@@ -465,18 +471,31 @@ Deno.test("what is lent is counted once", () => {
   using pipe = new Metered<Uint8Array>(256);
   pipe.here.write(new Uint8Array(32));
   clock.pass(10);
-  assertEquals(pipe.there.peek()?.size, 32);
+  assertEquals(peek(pipe.there)?.size, 32);
   assertEquals([pipe.incoming.messages, pipe.incoming.values], [1, 1]);
-  pipe.there.release();
+  release(pipe.there);
   const { messages, bytes, waiting } = pipe.incoming;
   assertEquals([messages, bytes, waiting.most], [1, 32, 10]);
+});
+
+Deno.test("a message that does not fit the caller's memory, and is read again, is one", () => {
+  using pipe = new Metered<Uint8Array>(256);
+  const small = new Uint8Array(8);
+  pipe.here.write(new Uint8Array(32));
+  assertThrows(() => tryReadInto(pipe.there, small), RangeError);
+  assertThrows(() => tryReadInto(pipe.there, small), RangeError);
+  assertEquals(pipe.there.read()?.length, 32);
+  pipe.here.write(new Uint8Array(8));
+  assertEquals(tryReadInto(pipe.there, small), 8);
+  const { messages, bytes, values, untimed } = pipe.incoming;
+  assertEquals([messages, bytes, values, untimed], [2, 40, 2, 0]);
 });
 
 Deno.test("a message that is lent in parts is one", () => {
   using pipe = new Metered<Uint8Array>(256);
   void pipe.here.writeAsync(new Uint8Array(150));
   for (let parts = 0; parts < 10; parts++) {
-    if (pipe.there.tryPeek() !== undefined) pipe.there.release();
+    if (tryPeek(pipe.there) !== undefined) release(pipe.there);
   }
   const { messages, bytes, values, waiting } = pipe.incoming;
   assertEquals([messages, bytes, values, waiting.count], [1, 150, 1, 1]);
@@ -498,14 +517,14 @@ Deno.test("a message that is dropped is none", () => {
 Deno.test("the queue ends where a peer has written what is no frame", () => {
   using pipe = new Metered<string>();
   for (const text of ["a", "b", "c"]) pipe.here.write(text);
-  const { words } = pipe.here.writer.outlet;
-  const second = ((pipe.there.reader.inlet.own & 4095) >> 2) + 8;
+  const { words, base, own, other } = pipe.here.link.outgoing!;
+  const second = ((base + (pipe.there.link.incoming!.cursor & 4095)) >> 2) + 8;
   for (const size of [-1, 0x7fffffff, 0x7ffffff0, -16, 4096]) {
     words[second] = size;
     assertEquals([pipe.incoming.queue.messages, pipe.outgoing.queue.messages], [1, 1]);
   }
-  Atomics.store(pipe.here.writer.outlet.control, layout.RING_TAIL_WORD, -16);
-  Atomics.store(pipe.here.writer.outlet.control, layout.RING_HEAD_WORD, 0x7ffffff0);
+  Atomics.store(words, own, -16);
+  Atomics.store(words, other, 0x7ffffff0);
   assertEquals([pipe.incoming.queue.bytes, pipe.outgoing.queue.bytes], [0, 96]);
 });
 

@@ -4,16 +4,24 @@
  * @module
  */
 
-import { requireOptions, SegmentError } from "../error.ts";
-import { deadlineOfCall, Link, type WaitOptions } from "../pipe/pipe.ts";
-import { Port, type PortOptions, requirePortOptions } from "../port/port.ts";
-import { type AttachOptions, type Memory, now, Segment } from "../memory/segment.ts";
-import { type Channel, type Geometry, requireInteger } from "../memory/segment_geometry.ts";
-import { CHANNEL_KIND_RING, ENDPOINT_COUNT_MAX } from "../memory/layout.ts";
+import { deadlineOfCall, Link, type WaitOptions } from "../pipe/link.ts";
+import { Port } from "../port/port.ts";
+import { type PortOptions, requirePortOptions } from "../port/options.ts";
+import { type AttachOptions, type Memory, Segment } from "../memory/segment.ts";
+import { now } from "../memory/clock.ts";
+import { type Channel, type Geometry, recordAt, requireInteger } from "../memory/plan.ts";
+import { layout } from "../memory/layout.ts";
 import { Selection } from "./select_set.ts";
-import { Endpoint, type Stats } from "../wait/endpoint.ts";
+import {
+  DEAF,
+  Endpoint,
+  hasEnded,
+  requireVacant,
+  type Stats,
+  type Waiter,
+} from "../wait/endpoint.ts";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
-import { Rung } from "../wait/watch.ts";
+import { requireOptions, throwSegmentError } from "../error.ts";
 
 /** The index of the hub's endpoint; client `i` has endpoint `i + 1`. */
 const HUB = 0;
@@ -83,7 +91,7 @@ export function hubGeometry(
   count: number,
   options: HubCreateOptions<unknown, never> = {},
 ): Geometry {
-  requireInteger("count", count, 1, ENDPOINT_COUNT_MAX - 1);
+  requireInteger("count", count, 1, layout.ENDPOINT_COUNT_MAX - 1);
   const { capacity = DEFAULT_CAPACITY, start = 0 } = requireOptions(options);
   const [there, back] = typeof capacity === "number" ? [capacity, capacity] : capacity;
   const channels = Array.from({ length: count }, (_, client) => [
@@ -133,18 +141,17 @@ export class Hub<In = unknown, Out = In> {
    */
   readonly ports: readonly Port<In, Out>[];
   readonly #endpoint: Endpoint;
-  readonly #ties: Ties = { openCount: 0, closing: false };
+  readonly #ties: Ties = { openCount: 0, closing: false, ports: [] };
   /** The ports that are open, and the selection from them. */
   #open: { ports: Port<In, Out>[]; selection: Selection } | undefined;
 
   private constructor(segment: Segment, options: HubOptions<In, Out>) {
     requireHubOptions(options);
-    Endpoint.requireVacant(segment, HUB);
+    requireVacant(segment, HUB);
     const pairs = findPairs(segment);
     this.segment = segment;
-    this.#endpoint = Endpoint.attach(segment, HUB, options);
-    this.#endpoint.watch.rung = new Rung(segment, HUB);
-    this.ports = pairs.map(([outgoing, incoming]) => {
+    this.#endpoint = new HubEndpoint(segment, HUB, options);
+    this.ports = this.#ties.ports = pairs.map(([outgoing, incoming]) => {
       const link = new HubLink(this.#endpoint, outgoing.reader, this.#ties);
       return new Port<In, Out>(link, outgoing, incoming, options);
     });
@@ -220,7 +227,7 @@ export class Hub<In = unknown, Out = In> {
       const timeout = Math.max(0, deadline - now());
       const port = open?.ports[await open.selection.selectAsync({ ...options, timeout })];
       // A port that was closed meanwhile is not returned.
-      if (port === undefined || !port.reader.inlet.link.closed) return port;
+      if (port === undefined || !port.link.isClosed) return port;
     }
   }
 
@@ -244,7 +251,7 @@ export class Hub<In = unknown, Out = In> {
     const { openCount } = this.#ties;
     if (openCount === 0) return undefined;
     if (this.#open?.ports.length !== openCount) {
-      const ports = this.ports.filter(({ reader }) => !reader.inlet.link.closed);
+      const ports = this.ports.filter(({ link }) => !link.isClosed);
       this.#open = { ports, selection: new Selection(ports) };
     }
     return this.#open;
@@ -257,14 +264,52 @@ interface Ties {
   openCount: number;
   /** Whether the hub itself is being closed. */
   closing: boolean;
+  /** The ports, as the hub shows them. */
+  // deno-lint-ignore no-explicit-any -- They are typed where the hub shows them.
+  ports: any[];
+}
+
+/** With more waits than this, only those whose peers rang are looked at. */
+const FEW = 4;
+
+/** The endpoint of a hub: it looks at those ports alone whose clients have rung. */
+class HubEndpoint extends Endpoint {
+  readonly #rung: Rung = new Rung(this.segment, HUB);
+  /** What the clients demanded when all of them were looked at last, or one began to wait since. */
+  #demands = 0;
+
+  override demands(): number {
+    return this.#demands;
+  }
+
+  override listen(bell: number, more?: Waiter): void {
+    if (more !== undefined) this.#demands |= more.demands();
+    super.listen(bell);
+  }
+
+  override wake(): void {
+    // A peer that cannot ring has to be looked at each time.
+    const mayBeSome = this.waiters.length > FEW && (this.#demands & DEAF) === 0 && !hasEnded(this);
+    const isSome = this.#rung.take(mayBeSome ? layout.WAIT_SLICE_MS : 0);
+    this.look(
+      isSome ? (link) => !(link instanceof Link) || this.#rung.names(link.peer) : undefined,
+    );
+  }
+
+  override look(isMeant?: (waiter: Waiter) => boolean): boolean {
+    if (isMeant === undefined) this.#demands = super.demands();
+    return super.look(isMeant);
+  }
 }
 
 /**
- * What the hub knows of one client. All ports of a hub share its endpoint, so this link does for
- * its one port alone what the link of an ordinary port does to its whole endpoint.
+ * The link of one port of a hub. Whatever its thread waits for, the chores of all ports are done,
+ * and what they owe is waited for. [port.hub_publish] [port.posted]
  */
 class HubLink extends Link {
   readonly #ties: Ties;
+  /** Those of the other links that owe something, in the present wait, and what each waits for. */
+  #owing: { readonly link: Link; readonly asks: number }[] = [];
 
   /** Makes one of the hub's links. */
   constructor(endpoint: Endpoint, peer: number, ties: Ties) {
@@ -273,22 +318,110 @@ class HubLink extends Link {
     ties.openCount++;
   }
 
-  /**
-   * Drops what is not published or not delivered, and gives the client up. An endpoint has one
-   * state for all its ports, so this changes the state of the client's endpoint instead, as a
-   * supervisor may: from attached to closed, which ends the client's waits, or from vacant to
-   * failed, so that the client need not come any more.
-   */
-  override close(): void {
-    if (this.closed) return;
+  override again(): Link {
     this.#ties.openCount--;
-    this.drop();
+    return new HubLink(this.endpoint, this.peer, this.#ties);
+  }
+
+  override replace(old: Port, next: Port): void {
+    const { ports } = this.#ties;
+    ports[ports.indexOf(old)] = next;
+  }
+
+  override prepare(asks: number): number {
+    this.#owing = [];
+    for (const other of this.endpoint.waiters) {
+      if (other === this || !(other instanceof Link) || other.isClosed || !owes(other)) continue;
+      const left = Link.prototype.prepare.call(other, 0);
+      if (left !== 0) this.#owing.push({ link: other, asks: left });
+    }
+    return super.prepare(asks);
+  }
+
+  override sees(asks: number): boolean {
+    return super.sees(asks) ||
+      this.#owing.some(({ link, asks }) => Link.prototype.sees.call(link, asks));
+  }
+
+  override arm(asks: number): void {
+    super.arm(asks);
+    for (const { link, asks } of this.#owing) Link.prototype.arm.call(link, asks);
+  }
+
+  override disarm(asks: number): void {
+    super.disarm(asks);
+    for (const { link, asks } of this.#owing) Link.prototype.disarm.call(link, asks);
+  }
+
+  override demands(): number {
+    return this.#owing.reduce(
+      (all, { link }) => all | this.endpoint.demandsOf(link.peer),
+      super.demands(),
+    );
+  }
+
+  /**
+   * Closes the endpoint of the client on its behalf, as the hub's own state is one for all clients.
+   * [port.hub_leave]
+   */
+  override leave(): void {
+    this.#ties.openCount--;
     if (this.#ties.closing) return;
     const { segment, mechanism } = this.endpoint;
     if (!closeEndpoint(segment, this.peer, mechanism)) {
       failEndpoint(segment, this.peer, "peer.terminated", mechanism);
     }
-    this.endpoint.watch.look();
+    this.endpoint.look();
+  }
+}
+
+/** Whether something of a link is not published, given back or placed. */
+function owes({ outgoing, incoming }: Link): boolean {
+  return outgoing!.first !== undefined || outgoing!.cursor !== outgoing!.published ||
+    incoming!.cursor !== incoming!.published;
+}
+
+/**
+ * Records which peers have rung an endpoint, so that an endpoint with many peers looks at those
+ * alone. See `spec/wait.md`, "Which ring rang".
+ */
+class Rung {
+  readonly #words: Int32Array;
+  readonly #first: number;
+  /** The bits that the last `take` took out of the endpoint's record. */
+  readonly #bits: Int32Array;
+  /** The time at which all the waits were looked at last. */
+  #lookedAt = -Infinity;
+
+  /** Reads the record of one endpoint. It ignores bits above the segment's endpoint count. */
+  constructor({ control, endpointCount }: Segment, index: number) {
+    this.#words = control;
+    this.#first = recordAt(index) + layout.ENDPOINT_RUNG_WORD;
+    this.#bits = new Int32Array(Math.ceil(endpointCount / 32));
+  }
+
+  /**
+   * Takes the bits out of the record; the caller has loaded the bell before. Returns true if all
+   * the waits were looked at within the last `ms` milliseconds; false asks the caller to look at
+   * all of them now. [wait.rung_take]
+   */
+  take(ms: number): boolean {
+    const words = this.#words;
+    const bits = this.#bits;
+    for (let index = 0; index < bits.length; index++) {
+      const at = this.#first + index;
+      // Most words are 0; a plain load of them is cheaper than an exchange.
+      bits[index] = Atomics.load(words, at) === 0 ? 0 : Atomics.exchange(words, at, 0);
+    }
+    const time = now();
+    if (time - this.#lookedAt < ms) return true;
+    this.#lookedAt = time;
+    return false;
+  }
+
+  /** Whether a peer has rung: something may have come from it, or its state have changed. */
+  names(peer: number): boolean {
+    return (this.#bits[peer >> 5]! & (1 << (peer & 31))) !== 0;
   }
 }
 
@@ -300,14 +433,14 @@ function requireHubOptions(options: HubOptions<unknown, never>): void {
 
 /** Finds the rings to and from each client. */
 function findPairs(segment: Segment): [Channel, Channel][] {
-  const rings = segment.channels.filter(({ kind }) => kind === CHANNEL_KIND_RING);
+  const rings = segment.channels.filter(({ kind }) => kind === layout.CHANNEL_KIND_RING);
   if (segment.endpointCount === 1) {
-    throw new SegmentError("segment.channel", "Cannot attach hub: it has no clients");
+    throwSegmentError("channel", "attach hub: it has no clients");
   }
   return Array.from({ length: segment.endpointCount - 1 }, (_, client) => {
     const outgoing = rings.find(({ writer, reader }) => writer === HUB && reader === client + 1);
     const incoming = rings.find(({ writer, reader }) => reader === HUB && writer === client + 1);
     if (outgoing !== undefined && incoming !== undefined) return [outgoing, incoming];
-    throw new SegmentError("segment.channel", "Cannot attach hub: a client lacks its rings");
+    throwSegmentError("channel", "attach hub: a client lacks its rings");
   });
 }

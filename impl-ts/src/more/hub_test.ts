@@ -1,10 +1,13 @@
+import { held } from "../port/fixture.ts";
 import { assertEquals, assertRejects, assertStrictEquals, assertThrows } from "@std/assert";
 import { assertCode, codeOf, pattern, Scribe } from "../testing/fixture.ts";
 import { Hub, type HubCreateOptions, hubGeometry } from "./hub.ts";
 import { Port } from "../port/port.ts";
 import { Segment } from "../memory/segment.ts";
 import { failEndpoint } from "../wait/state.ts";
-import { pollingMechanism } from "../wait/wait.ts";
+import { pollingMechanism } from "../wait/mechanism.ts";
+import { waitForPeer, waitForPeerAsync } from "./peer.ts";
+import { claim, finish } from "./lend.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
@@ -113,12 +116,12 @@ Deno.test("a client sees the end of a port that was ended and closed", () => {
 
 Deno.test("what is published just before an end is closed from elsewhere is read", () => {
   const [hub, clients] = hubWith(2);
-  const control = hub.segment.words(hub.segment.channels[0]!.controlOffset, 512);
+  const tail = hub.segment.channels[0]!.controlOffset / 4;
   const { load } = Atomics;
   try {
     Atomics.load = ((view: Int32Array, index: number) => {
       const value = load(view, index);
-      if (view.byteOffset === control.byteOffset && index === 0) {
+      if (index === tail) {
         Atomics.load = load;
         hub.ports[0]!.write("late"); // after the look at the tail, before the look at the state
         hub.ports[0]!.close();
@@ -190,15 +193,15 @@ Deno.test("a client that closes, fails or breaks its ring leaves the others as t
 
 Deno.test("before one port waits, what the others hold is published and given back", () => {
   const [hub, clients] = hubWith(2, { codec: "bytes", spin: 0 });
-  const place = hub.ports[0]!.claim(4);
+  const place = claim(hub.ports[0]!, 4);
   place.payload.fill(1);
-  hub.ports[0]!.writer.finish();
+  finish(hub.ports[0]!);
   clients[0]!.write(pattern(4));
   clients[0]!.write(pattern(4));
   hub.ports[0]!.read();
-  assertEquals(clients[0]!.reader.tryRead(), undefined);
+  assertEquals(clients[0]!.tryRead(), undefined);
   assertEquals(hub.ports[1]!.read({ timeout: 1 }), undefined);
-  assertEquals(clients[0]!.reader.tryRead(), new Uint8Array(4).fill(1));
+  assertEquals(clients[0]!.tryRead(), new Uint8Array(4).fill(1));
   const head = () =>
     Atomics.load(hub.segment.words(hub.segment.channels[1]!.controlOffset, 512), 32);
   assertEquals(head(), 32);
@@ -206,30 +209,30 @@ Deno.test("before one port waits, what the others hold is published and given ba
 
 Deno.test("before select waits or returns, what all ports hold is published", async () => {
   const [hub, clients] = hubWith(2, { codec: "bytes", spin: 0 });
-  const finish = () => {
-    hub.ports[1]!.claim(4);
-    hub.ports[1]!.writer.finish();
+  const place = () => {
+    claim(hub.ports[1]!, 4);
+    finish(hub.ports[1]!);
     assertEquals(clients[1]!.tryRead(), undefined);
   };
-  finish();
+  place();
   assertEquals(hub.select({ timeout: 0 }), undefined);
   assertEquals(clients[1]!.tryRead()?.length, 4);
-  finish();
+  place();
   assertEquals(await hub.selectAsync({ timeout: 1 }), undefined);
   assertEquals(clients[1]!.tryRead()?.length, 4);
 });
 
 Deno.test("a hub's ports wait for their own client to come", async () => {
   const hub = Hub.create(2);
-  assertEquals(hub.ports[1]!.waitForPeer({ timeout: 1 }), false);
-  const waiting = hub.ports[1]!.waitForPeerAsync({ timeout: 5000 });
+  assertEquals(waitForPeer(hub.ports[1]!, { timeout: 1 }), false);
+  const waiting = waitForPeerAsync(hub.ports[1]!, { timeout: 5000 });
   Port.attach(hub.memory, { endpoint: 2 });
   assertEquals(await waiting, true);
-  assertEquals(await hub.ports[0]!.waitForPeerAsync({ timeout: 1 }), false);
+  assertEquals(await waitForPeerAsync(hub.ports[0]!, { timeout: 1 }), false);
   const reason = new Error("enough");
   const signal = AbortSignal.abort(reason);
-  await assertRejects(() => hub.ports[0]!.waitForPeerAsync({ signal }), Error, "enough");
-  assertThrows(() => hub.ports[0]!.waitForPeer({ signal }), Error, "enough");
+  await assertRejects(() => waitForPeerAsync(hub.ports[0]!, { signal }), Error, "enough");
+  assertThrows(() => waitForPeer(hub.ports[0]!, { signal }), Error, "enough");
 });
 
 Deno.test("a hub of endpoints that cannot ring each other polls", async () => {
@@ -254,12 +257,12 @@ Deno.test("the ports of a hub are ports: handed over, posted to, listened to", a
   const closed = clients.map((client) => client.closed);
   const own = hub.ports.map((port) => port.closed);
   hub.ports[0]!.close();
-  assertEquals((await closed[0])?.code, "pipe.closed");
+  assertEquals((await held(closed[0]!))?.code, "pipe.closed");
   hub.ports[1]!.postMessage("the last");
   hub.close();
   assertEquals(await clients[1]!.readAsync(), "the last");
-  assertEquals((await closed[1])?.code, "peer.closed");
-  assertEquals(await Promise.all(own), [undefined, undefined]);
+  assertEquals((await held(closed[1]!))?.code, "peer.closed");
+  assertEquals(await held(Promise.all(own)), [undefined, undefined]);
 });
 
 Deno.test("selectAsync goes on when a port is closed, and ends with the last", async () => {

@@ -3,21 +3,20 @@
 import { assert, assertEquals } from "@std/assert";
 import { assertCode, sliceTimers, withClock, withoutSlices } from "../testing/fixture.ts";
 import { Hub } from "./hub.ts";
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { Port } from "../port/port.ts";
 import { until } from "../port/fixture.ts";
-import { agentMechanism, pollingMechanism } from "../wait/wait.ts";
+import { agentMechanism, pollingMechanism } from "../wait/mechanism.ts";
+import { writeMany } from "./many.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
 
-const {
-  ENDPOINT_BELL_WORD,
-  RING_READER_WANTS_WORD,
-  RING_WRITER_WANTS_WORD,
-  WAIT_POLL_MS,
-  WAIT_SLICE_MS,
-} = layout;
+const ENDPOINT_BELL_WORD = layout.ENDPOINT_BELL_WORD;
+const RING_READER_WANTS_WORD = layout.RING_READER_WANTS_WORD;
+const RING_WRITER_WANTS_WORD = layout.RING_WRITER_WANTS_WORD;
+const WAIT_POLL_MS = layout.WAIT_POLL_MS;
+const WAIT_SLICE_MS = layout.WAIT_SLICE_MS;
 
 const COUNT = 64;
 /** The most operations for a message of one client: far fewer than one for each other client. */
@@ -389,7 +388,7 @@ Deno.test("what one call has seen in the ring and left ends the read that waits"
     const [hub, [client]] = hubWith(1);
     const reading = hub.ports[0]!.readAsync(SOON);
     await pause(5);
-    client!.writeMany(["a".repeat(60), "b".repeat(60)]);
+    writeMany(client!, ["a".repeat(60), "b".repeat(60)]);
     assertEquals(hub.ports[0]!.tryRead(), "a".repeat(60));
     assertEquals(await reading, "b".repeat(60));
     hub.close();

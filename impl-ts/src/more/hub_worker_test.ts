@@ -4,6 +4,7 @@ import { Hub } from "./hub.ts";
 import { echoAll, echoAllAsync, echoOne, messages, WAIT } from "./hub_fixture.ts";
 import type { HubTask } from "./hub_worker_fixture.ts";
 import { Port } from "../port/port.ts";
+import { waitForPeerAsync } from "./peer.ts";
 
 const COUNT = 150;
 
@@ -28,7 +29,7 @@ for (const spin of [50, 0]) {
         const said = hub.ports.map(({ peerIndex }) =>
           start({ memory, endpoint: peerIndex, count: COUNT })
         );
-        for (const port of hub.ports) assertEquals(await port.waitForPeerAsync(WAIT), true);
+        for (const port of hub.ports) assertEquals(await waitForPeerAsync(port, WAIT), true);
         assertEquals(await echo(hub), 2 * COUNT);
         assertEquals(await Promise.all(said), ["0 wrong", "0 wrong"]);
       });
@@ -47,7 +48,7 @@ Deno.test("select loses no wake: it is served where no slice ends a sleep", asyn
   const said = busy.map(({ peerIndex }) =>
     start({ memory, endpoint: peerIndex, count: 10 * COUNT })
   );
-  for (const port of busy) assertEquals(await port.waitForPeerAsync(WAIT), true);
+  for (const port of busy) assertEquals(await waitForPeerAsync(port, WAIT), true);
   let count = 0;
   for (let left = busy.length; left > 0;) {
     const port = hub.select(WAIT);

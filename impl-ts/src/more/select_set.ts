@@ -1,108 +1,100 @@
 /**
- * The readers that are waited for together, and the choice of the next one to read.
+ * The choice among several ends that can be read, and the waits for all of them at once.
  *
  * @module
  */
 
-import { deadlineOf, type WaitOptions } from "../pipe/pipe.ts";
-import { findReadable } from "../pipe/inbox.ts";
-import type { Inlet } from "../pipe/inlet.ts";
-import type { Reader } from "../pipe/reader.ts";
-import { isPast, requireTimeout } from "../memory/segment.ts";
+import { throwTypeError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
+import { isPast } from "../memory/segment.ts";
+import { Found, hasEnded, type Incoming, Mode, pull } from "../pipe/incoming.ts";
+import { deadlineOf, For, type Link, requireWait, type WaitOptions } from "../pipe/link.ts";
+import { stateOf } from "../wait/state.ts";
+import { type Endpoint, KEPT } from "../wait/endpoint.ts";
+import { giveWay } from "../wait/loop.ts";
+import { type Sleeping, wakeLater } from "../wait/waitable.ts";
 import type { Selectable } from "./select.ts";
-import type { Endpoint } from "../wait/endpoint.ts";
-import { Several } from "../wait/wait.ts";
 
-/** The number of the choice in which each reader was chosen last. */
-const chosen = new WeakMap<object, number>();
+/** The number of the choice in which each end was chosen last. */
+const chosen: WeakMap<Link, number> = new WeakMap();
 let choices = 0;
 
-/** Several readers, and the waits for all of them at once. */
+/** Several ends, and the waits for all of them at once. */
 export class Selection {
-  readonly #readers: readonly Reader<unknown>[];
+  readonly #links: readonly Link[];
   readonly #groups: readonly Group[];
 
   /** @throws {TypeError} if there is nothing to select from. */
-  constructor(ports: readonly Selectable[]) {
-    if (ports.length === 0) throw new TypeError("Cannot select: there are no ports");
-    this.#readers = ports.map((port) => "reader" in port ? port.reader : port);
-    const parts = new Map<Endpoint, Inlet[]>();
-    for (const { inlet } of this.#readers) {
-      const { endpoint } = inlet;
-      const group = parts.get(endpoint);
-      if (group === undefined) parts.set(endpoint, [inlet]);
-      else group.push(inlet);
+  constructor(ends: readonly Selectable[]) {
+    if (ends.length === 0) throwTypeError("Cannot select: there are no ports");
+    this.#links = ends.map(({ link }) => link);
+    const parts = new Map<Endpoint, Link[]>();
+    for (const link of this.#links) {
+      const group = parts.get(link.endpoint);
+      if (group === undefined) parts.set(link.endpoint, [link]);
+      else group.push(link);
     }
-    this.#groups = [...parts].map(([endpoint, inlets]) => ({
-      endpoint,
-      what: new Several(inlets),
-    }));
+    this.#groups = [...parts].map(([endpoint, links]) => new Group(endpoint, links));
   }
 
-  /** Returns the index of a reader that can be read, or -1 at the timeout. */
+  /** Returns the index of an end that can be read, or -1 at the timeout. */
   select(options: WaitOptions): number {
-    const timeout = requireTimeout(options, Infinity);
-    options.signal?.throwIfAborted();
+    requireWait(options);
     const [group, ...others] = this.#groups;
-    if (others.length > 0 && timeout > 0) {
-      throw new TypeError(
+    if (others.length > 0 && options.timeout !== 0) {
+      throwTypeError(
         "Cannot select: these ports belong to several endpoints, which no thread can block for " +
           "at once; use the ports of a hub, or selectAsync",
       );
     }
-    const deadline = deadlineOf(timeout);
+    const deadline = deadlineOf(options);
     for (let waits = 0;; waits++) {
       const found = this.#find();
       if (found >= 0) return found;
-      for (const { endpoint } of this.#groups) endpoint.settle();
+      for (const each of this.#groups) each.prepare(0);
       if (isPast(deadline)) return -1;
-      group!.endpoint.wait(group!.what, deadline, waits);
+      group!.endpoint.wait(group!, For.MESSAGES, deadline, waits);
     }
   }
 
   /** `select` without blocking. */
   async selectAsync(options: WaitOptions): Promise<number> {
-    const timeout = requireTimeout(options, Infinity);
-    const { signal } = options;
-    signal?.throwIfAborted();
-    const deadline = deadlineOf(timeout);
-    await this.#groups[0]!.endpoint.giveWay();
+    requireWait(options);
+    const deadline = deadlineOf(options);
+    await giveWay();
     for (;;) {
       const found = this.#find();
       if (found >= 0) return found;
-      for (const { endpoint } of this.#groups) endpoint.settle();
+      for (const each of this.#groups) each.prepare(0);
       if (isPast(deadline)) return -1;
-      await this.#waitAsync(deadline, signal);
+      await this.#wait(deadline, options.signal);
     }
   }
 
-  /**
-   * Looks at all readers. Of those that can be read, chooses the one that was chosen longest ago.
-   */
+  /** The index of the end that can be read and was chosen longest ago; -1 if there is none. */
   #find(): number {
     let found = -1;
     let least = Infinity;
-    for (let index = 0; index < this.#readers.length; index++) {
-      const reader = this.#readers[index]!;
-      if (!findReadable(reader.inlet)) continue;
-      const last = chosen.get(reader) ?? 0;
-      if (last >= least) continue;
+    for (let index = 0; index < this.#links.length; index++) {
+      const link = this.#links[index]!;
+      const last = chosen.get(link) ?? 0;
+      if (last >= least || !canBeRead(link)) continue;
       found = index;
       least = last;
     }
-    if (found >= 0) chosen.set(this.#readers[found]!, ++choices);
+    if (found >= 0) chosen.set(this.#links[found]!, ++choices);
     return found;
   }
 
   /** Sleeps on all bells at once. When one sleep ends, it ends the others. */
-  async #waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<void> {
-    const [group, ...others] = this.#groups;
-    if (others.length === 0) return await waitAsync(group!, deadline, signal);
+  async #wait(deadline: number, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
     const over = new AbortController();
     const stop = () => over.abort();
     signal?.addEventListener("abort", stop);
-    const waits = this.#groups.map((each) => waitAsync(each, deadline, over.signal));
+    const waits = this.#groups.map((group) =>
+      wakeLater(group.endpoint, group, For.MESSAGES, deadline, over.signal)
+    );
     try {
       await Promise.race(waits);
     } catch (error) {
@@ -116,16 +108,72 @@ export class Selection {
   }
 }
 
-/** The readers of one endpoint. One sleep on its bell waits for all of them. */
-interface Group {
-  readonly endpoint: Endpoint;
-  readonly what: Several;
+/** Whether a read of an end would not have to wait: for a message, a report, an end or an error. */
+function canBeRead(link: Link): boolean {
+  const incoming = link.incoming!;
+  if (link.isClosed || incoming.queue.length > 0 || incoming.fault !== undefined) return true;
+  return shows(incoming, true) || hasEnded(incoming) || isOver(link) && !shows(incoming, false);
 }
 
-async function waitAsync(
-  { endpoint, what }: Group,
-  deadline: number,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  await endpoint.waitAsync(what, deadline, signal);
+/** Whether a message or a report is in the ring. */
+function shows(incoming: Incoming, mayLoad: boolean): boolean {
+  try {
+    for (;;) {
+      incoming.route?.begin();
+      if (incoming.queue.length > 0) return true;
+      const found = pull(incoming, Mode.LOOK, mayLoad);
+      if (found !== Found.TAKEN) return found !== Found.NOTHING;
+    }
+  } catch (error) {
+    if (error !== incoming.fault) incoming.queue.push(error as never); // a report, for the read
+    return true;
+  }
+}
+
+/** Whether a state says that nothing more will come. */
+function isOver({ endpoint, peer }: Link): boolean {
+  return !endpoint.isOwn(endpoint.state(endpoint.index)) ||
+    stateOf(endpoint.state(peer)) > layout.ENDPOINT_STATE_ATTACHED;
+}
+
+/** The ends of one endpoint. One sleep on its bell waits for all of them. */
+class Group implements Sleeping {
+  asks = 0;
+  readonly endpoint: Endpoint;
+  readonly #links: readonly Link[];
+  wake: () => void = () => {};
+
+  constructor(endpoint: Endpoint, links: readonly Link[]) {
+    this.endpoint = endpoint;
+    this.#links = links;
+  }
+
+  prepare(asks: number): number {
+    for (const link of this.#links) link.prepare(0);
+    return asks;
+  }
+
+  sees(asks: number): boolean {
+    return this.#links.some((link) => link.sees(asks));
+  }
+
+  hasChanged(): boolean {
+    return this.#links.some((link) => link.hasChanged());
+  }
+
+  arm(asks: number): void {
+    for (const link of this.#links) link.arm(asks);
+  }
+
+  disarm(asks: number): void {
+    for (const link of this.#links) link.disarm(asks);
+  }
+
+  demands(): number {
+    return this.#links.reduce((all, link) => all | link.demands(), KEPT);
+  }
+
+  tend(): void {
+    this.wake();
+  }
 }

@@ -10,12 +10,15 @@ import {
   withClock,
 } from "../testing/fixture.ts";
 import { Hub } from "./hub.ts";
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { Port } from "../port/port.ts";
-import { Reader } from "../pipe/reader.ts";
+import { Reader } from "../pipe/ends.ts";
 import { select, selectAsync } from "./select.ts";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
-import { type Mechanism, pollingMechanism } from "../wait/wait.ts";
+import { type Mechanism, pollingMechanism } from "../wait/mechanism.ts";
+import { peek, release } from "./lend.ts";
+import { readMessage, writeMessage } from "./raw.ts";
+import { writeMany } from "./many.ts";
 
 // deno-lint-ignore no-explicit-any
 function hubWith(count: number, mechanism?: Mechanism): [Hub<any>, Port<any>[]] {
@@ -180,23 +183,23 @@ Deno.test("a message of several frames counts when it is complete, and keeps its
 
 Deno.test("what select looks at is read as if it had not", () => {
   const [hub, clients] = hubWith(2);
-  const { reader } = hub.ports[0]!;
-  clients[0]!.writeMessage({ payload: pattern(3), codec: 200, tag: 9 });
-  clients[0]!.writeMany([1, 2]);
-  clients[0]!.writeMessage({ payload: pattern(5), tag: 4 });
+  const reader = hub.ports[0]!;
+  writeMessage(clients[0]!, { payload: pattern(3), codec: 200, tag: 9 });
+  writeMany(clients[0]!, [1, 2]);
+  writeMessage(clients[0]!, { payload: pattern(5), tag: 4 });
   const look = () => assertStrictEquals(select(hub.ports, { timeout: 0 }), hub.ports[0]);
   look();
   assertEquals(reader.tag, 0);
-  assertEquals(reader.readMessage(), { kind: 1, codec: 200, tag: 9, payload: pattern(3) });
+  assertEquals(readMessage(reader), { kind: 1, codec: 200, tag: 9, payload: pattern(3) });
   look();
   assertEquals([reader.tag, reader.codec], [9, 200]);
   assertEquals(reader.read(), 1);
   look();
   assertEquals(reader.read(), 2);
   look();
-  assertEquals(reader.peek()?.payload.slice(), pattern(5));
+  assertEquals(peek(reader)?.payload.slice(), pattern(5));
   assertThrows(() => select(hub.ports, { timeout: 0 }), TypeError, "lent");
-  reader.release();
+  release(reader);
   assertEquals(select(hub.ports, { timeout: 0 }), undefined);
 });
 

@@ -7,20 +7,12 @@
 
 import { requireOptions } from "../error.ts";
 import { setTimeout } from "../memory/clock.ts";
-import {
-  ENDPOINT_BELL_WORD,
-  ENDPOINT_RECORD_SIZE,
-  ENDPOINT_STATE_VACANT,
-} from "../memory/layout.ts";
-import { ENDPOINT_STATE_WORD, WAIT_POLL_MS, WAIT_SLICE_MS } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import type { Segment } from "../memory/segment.ts";
-import { recordOffset, requireInteger } from "../memory/segment_geometry.ts";
-import { defaultMechanism } from "../wait/wait.ts";
+import { recordOffset, requireInteger } from "../memory/plan.ts";
+import { defaultMechanism } from "../wait/mechanism.ts";
 import { failEndpoint, generationOf, stateOf } from "../wait/state.ts";
-import { unref } from "../wait/task.ts";
-
-export type { VacatingEnd } from "./vacate.ts";
-export { vacatePeer } from "./vacate.ts";
+import { unref } from "../wait/loop.ts";
 
 /**
  * A worker, as far as it is used here: a web `Worker`, or one of `node:worker_threads`.
@@ -284,8 +276,8 @@ export class Supervision {
  * only the timeout of a call that waits for it finds that out. To find a worker that never
  * attaches, use `port.waitForPeer`.
  *
- * After `vacatePeer` the endpoint may have another worker, which is not marked for the end of this
- * one. Call `supervise` again for each worker, after `vacatePeer`. [segment.state_owner]
+ * After `revive` the endpoint may have another worker, which is not marked for the end of this
+ * one. Call `supervise` again for each worker, after `revive`. [segment.state_owner]
  *
  * Watching does not keep the event loop of Node alive. Any thread that has the worker may call
  * this, also for ends of ports of other threads, given as `{ segment, index }`.
@@ -380,8 +372,8 @@ function locks(): Locks | undefined {
 /** Waits until a worker has attached to one of the endpoints. */
 async function arrival(places: readonly Place[], signal: AbortSignal): Promise<void> {
   const vacant = ({ segment, index }: Place) => {
-    const state = Atomics.load(recordOf(segment, index), ENDPOINT_STATE_WORD);
-    return stateOf(state) === ENDPOINT_STATE_VACANT;
+    const state = Atomics.load(recordOf(segment, index), layout.ENDPOINT_STATE_WORD);
+    return stateOf(state) === layout.ENDPOINT_STATE_VACANT;
   };
   const { segment, index } = places[0]!;
   const words = recordOf(segment, index);
@@ -389,13 +381,13 @@ async function arrival(places: readonly Place[], signal: AbortSignal): Promise<v
   while (!signal.aborted) {
     // An endpoint that attaches rings its own bell. The slice is for the other endpoints of the
     // list.
-    const bell = Atomics.load(words, ENDPOINT_BELL_WORD);
+    const bell = Atomics.load(words, layout.ENDPOINT_BELL_WORD);
     if (!places.every(vacant)) return;
-    await (mechanism.sleepAsync(words, ENDPOINT_BELL_WORD, bell, WAIT_SLICE_MS) ??
-      new Promise<void>((resolve) => unref(setTimeout(resolve, WAIT_POLL_MS))));
+    await (mechanism.sleepAsync(words, layout.ENDPOINT_BELL_WORD, bell, layout.WAIT_SLICE_MS) ??
+      new Promise<void>((resolve) => unref(setTimeout(resolve, layout.WAIT_POLL_MS))));
   }
 }
 
 function recordOf(segment: Segment, index: number): Int32Array {
-  return segment.words(recordOffset(index), ENDPOINT_RECORD_SIZE);
+  return segment.words(recordOffset(index), layout.ENDPOINT_RECORD_SIZE);
 }

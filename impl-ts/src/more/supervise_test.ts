@@ -4,12 +4,14 @@ import { Worker as NodeWorker } from "node:worker_threads";
 import { PeerClosedError, PeerFailedError } from "../error.ts";
 import { codeOf } from "../testing/fixture.ts";
 import { Hub } from "./hub.ts";
-import { vacatePeer } from "./vacate.ts";
-import { Port, portGeometry, type Side } from "../port/port.ts";
+import { Port } from "../port/port.ts";
+import { portGeometry, type Side } from "../port/options.ts";
 import { type Memory, Segment } from "../memory/segment.ts";
 import { failEndpoint } from "../wait/state.ts";
 import { holdLife, supervise, type WorkerLike } from "./supervise.ts";
 import type { SuperviseTask } from "./supervise_worker_fixture.ts";
+import { waitForPeer } from "./peer.ts";
+import { revive } from "./revive.ts";
 
 const WAIT = { timeout: 60_000 };
 
@@ -68,7 +70,7 @@ Deno.test("a worker that has crashed is started again in the same memory", async
     worker.postMessage("throw");
     assertEquals((await supervision.failed).marked, true);
     assertEquals(reasonOf(port as Port), "peer.terminated");
-    vacatePeer(port);
+    revive(port);
     // A late signal does not mark the next owner. [segment.state_owner]
     using next = Port.from<string>(port.handoff());
     await supervision.terminate();
@@ -76,7 +78,7 @@ Deno.test("a worker that has crashed is started again in the same memory", async
     assertEquals(port.read(WAIT), "hello");
     next.close();
     assertThrows(() => port.tryRead(), PeerClosedError);
-    vacatePeer(port);
+    revive(port);
   }
 });
 
@@ -116,7 +118,7 @@ Deno.test("a worker whose script is not there fails with a cause that names its 
   const error = await assertRejects(() => port.readAsync(WAIT), PeerFailedError);
   assertStringIncludes(String(error.cause), url.href);
   // The next owner ends in its own way, for which no cause is known.
-  vacatePeer(port);
+  revive(port);
   failEndpoint(port.segment, 1);
   assertEquals(assertThrows(() => port.tryRead(), PeerFailedError).cause, undefined);
 });
@@ -165,7 +167,7 @@ for (const then of ["close", "stay"] as const) {
     using supervision = supervise(worker, port, { lock });
     const reading = codeOf(port.readAsync(WAIT));
     if (then !== "close") {
-      assertEquals(port.waitForPeer({ timeout: 0 }), true);
+      assertEquals(waitForPeer(port, { timeout: 0 }), true);
       worker.terminate();
     }
     assertEquals(await reading, "peer.failed");

@@ -1,8 +1,9 @@
 /** The other threads of `supervise_test.ts`. Every wait in them is bounded. */
 
-import { type PeerFailedError } from "../error.ts";
+import { PeerFailedError } from "../error.ts";
 import { unsliced } from "../testing/fixture.ts";
-import { Port, type Side } from "../port/port.ts";
+import { Port } from "../port/port.ts";
+import type { Side } from "../port/options.ts";
 import { holdLife } from "./supervise.ts";
 
 /** What a worker is asked to do. */

@@ -11,12 +11,14 @@ import {
   Scribe,
   scribed,
 } from "../testing/fixture.ts";
-import * as layout from "../memory/layout.ts";
-import type { Reader } from "./reader.ts";
-import type { Writer } from "./writer.ts";
+import { layout } from "../memory/layout.ts";
+import type { Reader, Writer } from "./ends.ts";
 import { Port } from "../port/port.ts";
 import { failEndpoint } from "../wait/state.ts";
 import type { Segment } from "../memory/segment.ts";
+import { abandon, claim, finish, peek, publish, release, tryClaim, tryPeek } from "../more/lend.ts";
+import { readInto, readMessage, tryWriteMessage, writeMessage } from "../more/raw.ts";
+import { writeMany } from "../more/many.ts";
 
 const NOW = { timeout: 0 };
 const BOTH = [false, true];
@@ -44,11 +46,11 @@ function codeIn(call: () => unknown): unknown {
 const writes: ((writer: Writer) => unknown)[] = [
   (writer) => writer.write(pattern(1), NOW),
   (writer) => writer.tryWrite(pattern(1)),
-  (writer) => writer.writeMany([pattern(1)], NOW),
-  (writer) => writer.writeMessage({ payload: pattern(1) }, NOW),
-  (writer) => writer.tryWriteMessage({ payload: pattern(1) }),
-  (writer) => writer.claim(1, NOW) && writer.abandon(),
-  (writer) => writer.tryClaim(1) && writer.abandon(),
+  (writer) => writeMany(writer, [pattern(1)], NOW),
+  (writer) => writeMessage(writer, { payload: pattern(1) }, NOW),
+  (writer) => tryWriteMessage(writer, { payload: pattern(1) }),
+  (writer) => claim(writer, 1, NOW) && abandon(writer),
+  (writer) => tryClaim(writer, 1) && abandon(writer),
 ];
 
 Deno.test("[pipe.first_answer] a writer answers by the first row that holds", async () => {
@@ -241,7 +243,7 @@ Deno.test("a call that is refused for its timeout has done nothing", async () =>
   const { segment, writer, reader } = pipe({ codec: "bytes", start: 0 });
   const control = segment.words(512, 512);
   const none = { timeout: -1 };
-  for (const call of [() => writer.write(pattern(1000), none), () => writer.claim(1, none)]) {
+  for (const call of [() => writer.write(pattern(1000), none), () => claim(writer, 1, none)]) {
     assertThrows(call, RangeError);
   }
   await assertRejects(() => writer.writeAsync(pattern(1000), none), RangeError);
@@ -251,9 +253,9 @@ Deno.test("a call that is refused for its timeout has done nothing", async () =>
   for (
     const call of [
       () => reader.read(none),
-      () => reader.readMessage(none),
-      () => reader.readInto(target, none),
-      () => reader.peek(none),
+      () => readMessage(reader, none),
+      () => readInto(reader, target, none),
+      () => peek(reader, none),
     ]
   ) assertThrows(call, RangeError);
   assertEquals([control[layout.RING_HEAD_WORD], reader.tryRead()], [0, pattern(3)]);
@@ -317,13 +319,13 @@ Deno.test("[pipe.keep_parts] they are dropped with the report of a state", () =>
 
 Deno.test("[pipe.owed] the cancel is published also where the next message finds no room", () => {
   const nexts = [
-    (writer: Writer) => assertEquals(writer.tryClaim(112), undefined),
+    (writer: Writer) => assertEquals(tryClaim(writer, 112), undefined),
     (writer: Writer) => assertEquals(writer.tryWrite(pattern(112)), false),
-    (writer: Writer) => assertCode(() => writer.claim(112, NOW), "wait.timeout"),
+    (writer: Writer) => assertCode(() => claim(writer, 112, NOW), "wait.timeout"),
     (writer: Writer) => assertCode(() => writer.write(pattern(112), NOW), "wait.timeout"),
     (writer: Writer) => {
-      writer.tryClaim(0);
-      writer.abandon();
+      tryClaim(writer, 0);
+      abandon(writer);
     },
   ];
   for (const next of nexts) {
@@ -338,37 +340,37 @@ Deno.test("[pipe.owed] the cancel is published also where the next message finds
 
 Deno.test("[pipe.close] drops an open claim, and what is finished and not published", () => {
   const { segment, writer, reader } = pipe({ codec: "bytes", start: 0 });
-  writer.claim(8);
-  writer.finish();
-  writer.claim(8);
+  claim(writer, 8);
+  finish(writer);
+  claim(writer, 8);
   const before = segment.bytes(1024, 256).slice();
   writer.close();
   assertCode(() => writer.write(pattern(1)), "pipe.closed");
-  assertCode(() => writer.finish(), "pipe.closed");
-  assertCode(() => writer.publish(3), "pipe.closed");
-  assertCode(() => writer.abandon(), "pipe.closed");
-  writer.publish(); // [pipe.publish_none]
+  assertCode(() => finish(writer), "pipe.closed");
+  assertCode(() => publish(writer, 3), "pipe.closed");
+  assertCode(() => abandon(writer), "pipe.closed");
+  publish(writer); // [pipe.publish_none]
   assertEquals(segment.words(512, 512)[layout.RING_TAIL_WORD], 0);
   assertEquals(segment.bytes(1024, 256), before);
   assertCode(() => reader.tryRead(), "peer.closed");
   // A reader closes while a frame is lent.
   const lending = pipe({ codec: "bytes" });
   lending.writer.write(pattern(3));
-  lending.reader.peek();
+  peek(lending.reader);
   lending.reader.close();
-  assertCode(() => lending.reader.tryPeek(), "pipe.closed");
+  assertCode(() => tryPeek(lending.reader), "pipe.closed");
   assertCode(() => lending.reader.tryRead(), "pipe.closed");
-  assertCode(() => lending.reader.release(), "pipe.closed");
+  assertCode(() => release(lending.reader), "pipe.closed");
 });
 
 Deno.test("[pipe.peer_gone] a claim is not placed once the reader was found gone", () => {
   const a = Port.create({ codec: "bytes" });
   const b = Port.attach(a.memory);
-  a.claim(8);
+  claim(a, 8);
   b.close();
   assertCode(() => a.tryRead(), "peer.closed");
-  assertCode(() => a.publish(), "peer.closed");
-  a.abandon();
+  assertCode(() => publish(a), "peer.closed");
+  abandon(a);
   assertEquals(a.segment.words(512, 512)[layout.RING_TAIL_WORD], 0);
 });
 

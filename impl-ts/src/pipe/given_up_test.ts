@@ -3,7 +3,10 @@
 import { assert, assertEquals } from "@std/assert";
 import { pattern, watched } from "../testing/fixture.ts";
 import { Port } from "../port/port.ts";
-import type { Mechanism } from "../wait/wait.ts";
+import type { Mechanism } from "../wait/mechanism.ts";
+import { writeMessage } from "../more/raw.ts";
+import { claim, publish } from "../more/lend.ts";
+import { writeMany } from "../more/many.ts";
 
 const WAIT = { timeout: 5000 };
 const LARGE = 700;
@@ -34,7 +37,7 @@ function made(): { here: Bytes; there: Bytes; fail: (error: unknown) => void } {
 const breaks: Record<string, (end: ReturnType<typeof made>) => unknown> = {
   "the deadline of write": ({ here }) => caught(() => here.write(pattern(LARGE), { timeout: 1 })),
   "the deadline of writeMany": ({ here }) =>
-    caught(() => here.writeMany([pattern(LARGE)], { timeout: 1 })),
+    caught(() => writeMany(here, [pattern(LARGE)], { timeout: 1 })),
   "the deadline of writeAsync": ({ here }) =>
     caughtAsync(() => here.writeAsync(pattern(LARGE), { timeout: 1 })),
   "the signal of writeAsync": ({ here }) => {
@@ -77,12 +80,12 @@ const nexts: Record<string, (here: Bytes, next: Uint8Array) => unknown> = {
     }
   },
   writeAsync: (here, next) => here.writeAsync(next, WAIT),
-  writeMany: (here, next) => here.writeMany([next], WAIT),
-  writeMessage: (here, next) => here.writeMessage({ payload: next }, WAIT),
+  writeMany: (here, next) => writeMany(here, [next], WAIT),
+  writeMessage: (here, next) => writeMessage(here, { payload: next }, WAIT),
   postMessage: (here, next) => here.postMessage(next),
   claim: (here, next) => {
-    here.claim(next.length, WAIT).payload.set(next);
-    here.publish();
+    claim(here, next.length, WAIT).payload.set(next);
+    publish(here);
   },
 };
 

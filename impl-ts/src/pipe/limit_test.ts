@@ -4,15 +4,19 @@ import { assertEquals, assertThrows } from "@std/assert";
 import type { Codec } from "../codec/codec.ts";
 import { MessageError } from "../error.ts";
 import { assertCode, pattern, pipe, scribed } from "../testing/fixture.ts";
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
+import { writeMessage } from "../more/raw.ts";
 
 const MIB = 1024 * 1024;
 /** The default limits. */
 const LIMIT = 64 * MIB;
 const JSON_LIMIT = 4 * MIB;
 
-const { CODEC_BYTES, CODEC_TEXT, CODEC_JSON, CODEC_JSON_BATCH } = layout;
+const CODEC_BYTES = layout.CODEC_BYTES;
+const CODEC_TEXT = layout.CODEC_TEXT;
+const CODEC_JSON = layout.CODEC_JSON;
+const CODEC_JSON_BATCH = layout.CODEC_JSON_BATCH;
 const OWN: Codec<number> = {
   code: 200,
   encode: (size) => new Uint8Array(size),
@@ -52,7 +56,7 @@ Deno.test("[pipe.limit] a whole message of JSON is dropped, and the next one rea
   const { writer, reader } = pipe({ capacity: 16 * MIB });
   for (const codec of [CODEC_JSON, CODEC_JSON_BATCH]) {
     for (const size of [JSON_LIMIT, JSON_LIMIT + 1, 5]) {
-      writer.writeMessage({ codec, payload: json(size) });
+      writeMessage(writer, { codec, payload: json(size) });
       if (size > JSON_LIMIT) assertCode(() => reader.tryRead(), "message.size");
       else {
         const value = reader.tryRead();
@@ -62,7 +66,7 @@ Deno.test("[pipe.limit] a whole message of JSON is dropped, and the next one rea
     }
   }
   for (const codec of [CODEC_BYTES, CODEC_TEXT]) {
-    writer.writeMessage({ codec, payload: json(JSON_LIMIT + 1) });
+    writeMessage(writer, { codec, payload: json(JSON_LIMIT + 1) });
     assertEquals(reader.tryRead().length, JSON_LIMIT + 1);
   }
 });
@@ -71,7 +75,7 @@ Deno.test("[pipe.limit] whoever names a limit has it for all codecs", () => {
   const { writer, reader } = pipe({ capacity: 16 * MIB, maxMessageSize: 5 * MIB });
   for (const codec of [CODEC_JSON, CODEC_BYTES]) {
     for (const [size, code] of [[5 * MIB, ""], [5 * MIB + 1, "message.size"]] as const) {
-      writer.writeMessage({ codec, payload: json(size) });
+      writeMessage(writer, { codec, payload: json(size) });
       if (code !== "") assertCode(() => reader.tryRead(), code);
       else assertEquals(reader.tryRead().length, codec === CODEC_JSON ? 1 : size);
     }

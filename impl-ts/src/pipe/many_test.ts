@@ -5,10 +5,11 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Codec } from "../codec/codec.ts";
 import { assertCode, pattern, pipe } from "../testing/fixture.ts";
-import type { Reader } from "./reader.ts";
-import type { Writer } from "./writer.ts";
+import type { Reader, Writer } from "./ends.ts";
 import { Port } from "../port/port.ts";
 import { failEndpoint } from "../wait/state.ts";
+import { abandon, claim } from "../more/lend.ts";
+import { readMany, writeMany, writtenOf } from "../more/many.ts";
 
 const WAIT = { timeout: 5000 };
 
@@ -50,13 +51,13 @@ for (const [name, make] of Object.entries(refused)) {
     for (const before of [0, 1, 3, 16, 17, 40]) {
       const { writer, reader } = pipe({ capacity: 4096 });
       const values: unknown[] = Array.from({ length: before }, (_, index) => ({ index }));
-      assertEquals(thrownBy(() => writer.writeMany([...values, make(), "behind"])), [
+      assertEquals(thrownBy(() => writeMany(writer, [...values, make(), "behind"])), [
         thrownBy(() => writer.write(make()))[0],
       ]);
-      assertEquals(writer.written, before);
-      assertEquals(before === 0 ? [] : reader.readMany(100, { timeout: 0 }), values);
-      writer.writeMany(["next"]);
-      assertEquals([writer.written, reader.tryRead()], [1, "next"]);
+      assertEquals(writtenOf(writer), before);
+      assertEquals(before === 0 ? [] : readMany(reader, 100, { timeout: 0 }), values);
+      writeMany(writer, ["next"]);
+      assertEquals([writtenOf(writer), reader.tryRead()], [1, "next"]);
     }
   });
 }
@@ -70,8 +71,8 @@ Deno.test("writeMany writes what stands before an element that cannot be got", (
         throw new RangeError("not there");
       },
     });
-    assertThrows(() => writer.writeMany(values), RangeError, "not there");
-    assertEquals(writer.written, before);
+    assertThrows(() => writeMany(writer, values), RangeError, "not there");
+    assertEquals(writtenOf(writer), before);
     for (let index = 0; index < before; index++) assertEquals(reader.tryRead(), index);
     assertEquals(reader.tryRead(), undefined);
   }
@@ -93,9 +94,9 @@ Deno.test("writeMany of bytes, text and a codec of one's own writes what stands 
   ] as const;
   for (const [options, values] of cases) {
     const { writer, reader } = pipe(options);
-    assert(thrownBy(() => writer.writeMany([...values, values[0]])).length === 1);
-    assertEquals(writer.written, 2);
-    assertEquals(reader.readMany(10), values.slice(0, 2));
+    assert(thrownBy(() => writeMany(writer, [...values, values[0]])).length === 1);
+    assertEquals(writtenOf(writer), 2);
+    assertEquals(readMany(reader, 10), values.slice(0, 2));
     assertEquals(reader.tryRead(), undefined);
   }
 });
@@ -112,11 +113,11 @@ Deno.test("writeMany says how many it has written until its time is up, and can 
     for (let done = 0, rounds = 0; done < values.length; rounds++) {
       assert(rounds < 5000, "it does not go on");
       try {
-        writer.writeMany(values.slice(done), { timeout: done % 3 });
+        writeMany(writer, values.slice(done), { timeout: done % 3 });
       } catch (error) {
         assertEquals((error as { code?: string }).code, "wait.timeout");
       }
-      done += writer.written;
+      done += writtenOf(writer);
       seen.push(...drain(reader));
     }
     assertEquals(seen, values);
@@ -125,25 +126,25 @@ Deno.test("writeMany says how many it has written until its time is up, and can 
 
 Deno.test("writeMany has written nothing where it is refused, and all where it returns", () => {
   const refusals: ((writer: Writer) => void)[] = [
-    (writer) => assertThrows(() => writer.writeMany([1], { timeout: -1 }), RangeError),
-    (writer) => assertThrows(() => writer.writeMany([1], { signal: AbortSignal.abort() })),
+    (writer) => assertThrows(() => writeMany(writer, [1], { timeout: -1 }), RangeError),
+    (writer) => assertThrows(() => writeMany(writer, [1], { signal: AbortSignal.abort() })),
     (writer) => {
-      writer.claim(1);
-      assertThrows(() => writer.writeMany([1]), TypeError, "a claim is open");
-      writer.abandon();
+      claim(writer, 1);
+      assertThrows(() => writeMany(writer, [1]), TypeError, "a claim is open");
+      abandon(writer);
     },
     (writer) => {
       writer.close();
-      assertCode(() => writer.writeMany([1]), "pipe.closed");
+      assertCode(() => writeMany(writer, [1]), "pipe.closed");
     },
   ];
   const { writer } = pipe({ capacity: 1024 });
-  assertEquals(writer.written, 0);
+  assertEquals(writtenOf(writer), 0);
   for (const refuse of refusals) {
-    writer.writeMany([1, 2, 3]);
-    assertEquals(writer.written, 3);
+    writeMany(writer, [1, 2, 3]);
+    assertEquals(writtenOf(writer), 3);
     refuse(writer);
-    assertEquals(writer.written, 0);
+    assertEquals(writtenOf(writer), 0);
   }
 });
 
@@ -156,14 +157,14 @@ Deno.test("writeMany counts what was published before its peer failed, or this e
         return "x".repeat(400);
       },
     }];
-    assertCode(() => writer.writeMany(values), "peer.failed");
-    assertEquals([writer.written, reader.tryRead(), reader.tryRead()], [2, 1, 2]);
+    assertCode(() => writeMany(writer, values), "peer.failed");
+    assertEquals([writtenOf(writer), reader.tryRead(), reader.tryRead()], [2, 1, 2]);
   }
   using here = Port.create<unknown>({ capacity: 1024 });
   using there = Port.attach(here.memory);
   const values = [1, 2, { toJSON: () => here.close() }];
-  assertCode(() => here.writeMany(values), "pipe.closed");
-  assertEquals(here.writer.written, 0); // they were not published, and so are dropped
+  assertCode(() => writeMany(here, values), "pipe.closed");
+  assertEquals(writtenOf(here), 0); // they were not published, and so are dropped
   assertCode(() => there.read(WAIT), "peer.closed");
 });
 

@@ -2,6 +2,8 @@ import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { assertCode, codeOf, watched } from "../testing/fixture.ts";
 import { Port } from "../port/port.ts";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
+import { waitForPeer, waitForPeerAsync } from "../more/peer.ts";
+import { claim, finish } from "../more/lend.ts";
 
 const WAIT = { timeout: 5000 };
 
@@ -11,27 +13,27 @@ Deno.test("waitForPeer ends when the peer attaches, and says no at the timeout",
     if (++sleeps === 3) Port.attach(port.memory);
   });
   const port = Port.create({ spin: 0, mechanism });
-  assertEquals(port.waitForPeer({ timeout: 0 }), false);
-  assertEquals(await port.waitForPeerAsync({ timeout: 0 }), false);
-  assertEquals(await port.waitForPeerAsync({ timeout: 2 }), false);
+  assertEquals(waitForPeer(port, { timeout: 0 }), false);
+  assertEquals(await waitForPeerAsync(port, { timeout: 0 }), false);
+  assertEquals(await waitForPeerAsync(port, { timeout: 2 }), false);
   assertEquals(sleeps, 0);
-  assertEquals([port.waitForPeer(WAIT), sleeps], [true, 3]);
-  assertEquals([port.waitForPeer(WAIT), sleeps], [true, 3]);
-  assertEquals(await port.waitForPeerAsync(WAIT), true);
+  assertEquals([waitForPeer(port, WAIT), sleeps], [true, 3]);
+  assertEquals([waitForPeer(port, WAIT), sleeps], [true, 3]);
+  assertEquals(await waitForPeerAsync(port, WAIT), true);
 });
 
 Deno.test("waitForPeerAsync ends when the peer attaches, or the signal aborts", async () => {
   const port = Port.create();
-  const waiting = port.waitForPeerAsync(WAIT);
+  const waiting = waitForPeerAsync(port, WAIT);
   Port.attach(port.memory);
   assertEquals(await waiting, true);
   const alone = Port.create();
   const abort = new AbortController();
-  const aborted = alone.waitForPeerAsync({ signal: abort.signal });
+  const aborted = waitForPeerAsync(alone, { signal: abort.signal });
   setTimeout(() => abort.abort(new Error("enough")), 2);
   await assertRejects(() => aborted, Error, "enough");
-  assertThrows(() => alone.waitForPeer({ signal: abort.signal }), Error, "enough");
-  assertThrows(() => alone.waitForPeer({ timeout: -1 }), RangeError);
+  assertThrows(() => waitForPeer(alone, { signal: abort.signal }), Error, "enough");
+  assertThrows(() => waitForPeer(alone, { timeout: -1 }), RangeError);
 });
 
 Deno.test("a peer that has come and gone counts; the next call tells what became of it", () => {
@@ -39,32 +41,32 @@ Deno.test("a peer that has come and gone counts; the next call tells what became
   const peer = Port.attach<number>(left.memory);
   peer.write(1);
   peer.close();
-  assertEquals([left.waitForPeer(WAIT), left.read()], [true, 1]);
+  assertEquals([waitForPeer(left, WAIT), left.read()], [true, 1]);
   assertCode(() => left.read(), "peer.closed");
   const port = Port.create({ spin: 0, mechanism: watched(() => failEndpoint(port.segment, 1)) });
-  assertEquals(port.waitForPeer(WAIT), true);
+  assertEquals(waitForPeer(port, WAIT), true);
   assertCode(() => port.read(), "peer.failed");
 });
 
 Deno.test("waitForPeer ends with the own end, and publishes before it waits", async () => {
   const port = Port.create({ codec: "bytes", spin: 0, mechanism: watched(() => act()) });
   let act = () => {};
-  port.claim(4);
-  port.writer.finish();
-  assertEquals(port.waitForPeer({ timeout: 1 }), false);
+  claim(port, 4);
+  finish(port);
+  assertEquals(waitForPeer(port, { timeout: 1 }), false);
   act = () => closeEndpoint(port.segment, 0);
-  assertCode(() => port.waitForPeer(WAIT), "pipe.closed");
+  assertCode(() => waitForPeer(port, WAIT), "pipe.closed");
   assertEquals((Port.attach(port.memory).read() as Uint8Array).length, 4);
   const other = Port.create();
-  const waiting = codeOf(other.waitForPeerAsync(WAIT));
+  const waiting = codeOf(waitForPeerAsync(other, WAIT));
   other.close();
   assertEquals(await waiting, "pipe.closed");
-  assertCode(() => other.waitForPeer(), "pipe.closed");
+  assertCode(() => waitForPeer(other), "pipe.closed");
 });
 
 Deno.test("waitForPeer does not block where it must not", async () => {
   const port = Port.create({ mechanism: watched(() => {}, false) });
-  assertCode(() => port.waitForPeer(WAIT), "wait.forbidden");
-  assertEquals(port.waitForPeer({ timeout: 0 }), false);
-  assertEquals(await port.waitForPeerAsync({ timeout: 2 }), false);
+  assertCode(() => waitForPeer(port, WAIT), "wait.forbidden");
+  assertEquals(waitForPeer(port, { timeout: 0 }), false);
+  assertEquals(await waitForPeerAsync(port, { timeout: 2 }), false);
 });

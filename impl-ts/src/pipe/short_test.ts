@@ -15,9 +15,12 @@ import {
   Scribe,
   scribed,
 } from "../testing/fixture.ts";
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { Port } from "../port/port.ts";
 import type { Segment } from "../memory/segment.ts";
+import { readInto, tryReadInto, tryReadMessage } from "../more/raw.ts";
+import { abandon, claim } from "../more/lend.ts";
+import { tryReadMany, writeMany } from "../more/many.ts";
 
 const CAPACITY = 256;
 const AREA_SIZE = 400;
@@ -45,7 +48,7 @@ Deno.test("every size passes through arrays used again, and nothing beside them 
         let count = 0;
         while (count < most && writer.tryWrite(source)) count++;
         for (; count > 0; count--) {
-          assertEquals(reader.readInto(target, { timeout: 0 }), size);
+          assertEquals(readInto(reader, target, { timeout: 0 }), size);
           assertEquals(target, source);
         }
         assertEquals(area.subarray(0, 8).every((byte) => byte === 255), true);
@@ -70,9 +73,9 @@ Deno.test("whatever stands in the way of a write stands in the way of short byte
   assertCode(() => ended.writer.tryWrite(bytes), "pipe.ended");
 
   const claimed = kept();
-  claimed.writer.claim(8);
+  claim(claimed.writer, 8);
   assertThrows(() => claimed.writer.write(bytes), TypeError, "a claim is open");
-  claimed.writer.abandon();
+  abandon(claimed.writer);
   assertEquals(claimed.writer.tryWrite(bytes), true);
 
   const encoding = kept();
@@ -84,7 +87,6 @@ Deno.test("whatever stands in the way of a write stands in the way of short byte
 
   const taken = kept();
   const large = taken.writer.writeAsync(pattern(2000));
-  assertThrows(() => taken.writer.write(bytes), TypeError, "an asynchronous write is under way");
   assertEquals(taken.writer.tryWrite(bytes), false);
   assertEquals((await taken.reader.readAsync() as Uint8Array).length, 2000);
   await large;
@@ -100,8 +102,8 @@ Deno.test("whatever stands in the way of a write stands in the way of short byte
   const gone = kept();
   gone.reader.close();
   assertCode(() => gone.writer.write(bytes), "peer.closed");
-  reattach(gone.segment, 1); // [segment.state_invalid]
-  assertCode(() => gone.writer.write(bytes), "peer.failed");
+  reattach(gone.segment, 1);
+  assertCode(() => gone.writer.write(bytes), "peer.closed"); // [segment.state_kept]
 
   const closed = kept();
   closed.writer.close();
@@ -117,7 +119,7 @@ Deno.test("[ring.room] short messages leave the bytes of an end free", () => {
     let count = 0;
     while (writer.tryWrite(empty)) count++;
     assertEquals(count, CAPACITY / 16 - 1);
-    while (reader.tryReadInto(empty) !== undefined) count--;
+    while (tryReadInto(reader, empty) !== undefined) count--;
     assertEquals(count, 0);
   }
 });
@@ -131,13 +133,13 @@ Deno.test("what any bytes in a ring come to does not depend on how they are read
     for (let i = 0; i < 12; i++) {
       if (next() % 3 > 0) scrawl([whole.scribe, into.scribe], next);
       const expected = outcome(() => {
-        const message = whole.reader.tryReadMessage();
+        const message = tryReadMessage(whole.reader);
         if (message === undefined) return undefined;
         const { kind, codec, tag, payload } = message;
         return [kind, codec, tag, payload];
       });
       let found = outcome(() => {
-        const size = into.reader.tryReadInto(target);
+        const size = tryReadInto(into.reader, target);
         if (size === undefined) return undefined;
         const { kind, codec, tag } = into.reader;
         return [kind, codec, tag, target.slice(0, size)];
@@ -145,7 +147,7 @@ Deno.test("what any bytes in a ring come to does not depend on how they are read
       // The message stays, and can be read again.
       if (found === "RangeError") {
         found = outcome(() => {
-          const { kind, codec, tag, payload } = into.reader.tryReadMessage()!;
+          const { kind, codec, tag, payload } = tryReadMessage(into.reader)!;
           return [kind, codec, tag, payload];
         });
       }
@@ -200,8 +202,8 @@ Deno.test("the limit holds for short messages, and the next one is read", () => 
   for (let round = 0; round < 3; round++) {
     writer.write(pattern(11));
     writer.write(pattern(10, round));
-    assertEquals(assertThrows(() => reader.readInto(target), MessageError).code, "message.size");
-    assertEquals(reader.readInto(target), 10);
+    assertEquals(assertThrows(() => readInto(reader, target), MessageError).code, "message.size");
+    assertEquals(readInto(reader, target), 10);
     assertEquals(target.subarray(0, 10), pattern(10, round));
   }
 });
@@ -211,13 +213,13 @@ Deno.test("[ring.fault] behind a fault, a read neither looks nor finds", () => {
   const target = new Uint8Array(64);
   for (let round = 0; round < 4; round++) {
     scribe.frame({ payload: [1, 2, 3] }).publish();
-    assertEquals(reader.readInto(target), 3);
+    assertEquals(readInto(reader, target), 3);
   }
   Atomics.store(scribe.control, layout.RING_TAIL_WORD, scribe.tail + 8);
-  assertCode(() => reader.readInto(target), "ring.cursor");
+  assertCode(() => readInto(reader, target), "ring.cursor");
   scribe.frame({ payload: [1, 2, 3] }).publish();
-  assertCode(() => reader.readInto(target, { timeout: 0 }), "ring.cursor");
-  assertCode(() => reader.tryReadInto(target), "ring.cursor");
+  assertCode(() => readInto(reader, target, { timeout: 0 }), "ring.cursor");
+  assertCode(() => tryReadInto(reader, target), "ring.cursor");
 });
 
 Deno.test("what is left of a batch comes before a short message", () => {
@@ -225,12 +227,12 @@ Deno.test("what is left of a batch comes before a short message", () => {
   using there = Port.attach<unknown>(here.memory);
   const target = new Uint8Array(64);
   for (let round = 0; round < 4; round++) {
-    here.writeMany([1, 22]);
+    writeMany(here, [1, 22]);
     here.write(Uint8Array.of(7, 8, 9));
     assertEquals(there.read(), 1);
-    assertEquals(there.readInto(target), 2);
+    assertEquals(readInto(there, target), 2);
     assertEquals(target.subarray(0, 2), new TextEncoder().encode("22"));
-    assertEquals(there.readInto(target), 3);
+    assertEquals(readInto(there, target), 3);
   }
 });
 
@@ -241,9 +243,9 @@ Deno.test("the report of a lost message comes before a short message", () => {
     writer.write(pattern(1));
     writer.write(pattern(11));
     writer.write(pattern(2));
-    assertEquals(reader.tryReadMany(9), [pattern(1)]);
-    assertCode(() => reader.readInto(target), "message.size");
-    assertEquals(reader.readInto(target), 2);
+    assertEquals(tryReadMany(reader, 9), [pattern(1)]);
+    assertCode(() => readInto(reader, target), "message.size");
+    assertEquals(readInto(reader, target), 2);
   }
 });
 
@@ -253,7 +255,7 @@ Deno.test("[ring.one_load] a read loads the tail once, whatever is there", () =>
   const load = (...frames: RawFrame[]) => {
     for (const frame of frames) scribe.frame(frame);
     scribe.publish();
-    return tailLoads(scribe, () => reader.tryReadInto(target));
+    return tailLoads(scribe, () => tryReadInto(reader, target));
   };
   const message = { payload: [1, 2] };
   const extension = { kind: 200, flags: 0 };

@@ -9,6 +9,7 @@ import type { Port } from "../port/port.ts";
 import { supervise, type Supervision, type WorkerEnd } from "../more/supervise.ts";
 import { type Start, START_KEY } from "./work.ts";
 import type { PoolWorker } from "./types.ts";
+import { waitForPeerAsync } from "../more/peer.ts";
 
 /**
  * The URL of the module that calls `work`, or a function that creates a worker with it.
@@ -116,7 +117,7 @@ export async function arrival(
   timeout: number,
 ): Promise<boolean> {
   const stop = new AbortController();
-  const come = port.waitForPeerAsync({ timeout, signal: stop.signal }).catch(() => false);
+  const come = waitForPeerAsync(port, { timeout, signal: stop.signal }).catch(() => false);
   const hasCome = await Promise.race([life.failed.then(() => false), come]);
   stop.abort();
   return hasCome;

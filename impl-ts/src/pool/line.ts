@@ -21,25 +21,50 @@
  */
 
 import { CallError } from "../call/error.ts";
-import { takeShown } from "../call/shown.ts";
-import { type Piece, ValueList } from "../call/values.ts";
-import { CallWire } from "../call/wire.ts";
-import { copyInto, makePayload, type Payload } from "../codec/codec.ts";
-import { MessageError, MillraceError, PeerFailedError } from "../error.ts";
-import { WHOLE } from "../ring/frame.ts";
-import { ENCODING } from "../memory/gate.ts";
-import { CODEC_VALUES, FRAME_HEADER_SIZE, FRAME_KIND_DATA } from "../memory/layout.ts";
-import type { CallTaker } from "../pipe/calls.ts";
-import { NONE, rouse, type Taking, TOOK } from "../pipe/inbox.ts";
-import { IN_RING, type Inlet, KEEP, LOOK } from "../pipe/inlet.ts";
-import type { Message } from "../pipe/pipe.ts";
-import type { Outlet } from "../pipe/outlet.ts";
+import { encodeTexts, type Piece, ValueList } from "../call/values.ts";
+import { NO_BYTES } from "../codec/codec.ts";
+import { copyInto } from "../codec/payload.ts";
+import { failure, lostError, MessageError, MillraceError } from "../error.ts";
+import { now } from "../memory/clock.ts";
+import { layout } from "../memory/layout.ts";
+import { Found, giveUpRest, type Incoming, Mode, pull, releaseFrame } from "../pipe/incoming.ts";
+import {
+  closedError,
+  type Delivery,
+  For,
+  type Link,
+  type Message,
+  noteKeeping,
+  stateError,
+} from "../pipe/link.ts";
+import {
+  accept,
+  giveUpAll,
+  makeSend,
+  type Outgoing,
+  type Send,
+  setPayload,
+  whileEncoding,
+} from "../pipe/outgoing.ts";
 import type { Port } from "../port/port.ts";
-import type { Waitable } from "../wait/wait.ts";
+import { WHOLE } from "../ring/frame.ts";
+import { Bit, load, placeOf } from "../ring/side.ts";
+import { nextTask, noteTurn, SETTLED, turn } from "../wait/loop.ts";
 import { numberAfter } from "./gauge.ts";
-import { LIST_SIZE, ListReader, ListWriter } from "./list.ts";
-import { type Part, partOf, requireSize, sizeOf, writeAlone } from "./list.ts";
+import {
+  LIST_SIZE,
+  ListReader,
+  ListWriter,
+  type Part,
+  partOf,
+  requireSize,
+  sizeOf,
+  writeAlone,
+} from "./list.ts";
 
+const DATA = layout.FRAME_KIND_DATA;
+/** Milliseconds of work after which the event loop turns. */
+const TURN_MS = 4;
 /** The bit that marks a tag. Numbers are below it. */
 const MARK = 0x80000000;
 /** The most messages that are taken before `go` acts on them. */
@@ -64,19 +89,24 @@ export interface LineUser {
 }
 
 /** One end of a line. It takes all messages of its port. */
-export class Line implements CallTaker {
-  readonly what: Waitable;
-  readonly waitingCount = 0;
-  readonly waitingSize = 0;
-  readonly outlet: Outlet;
-  readonly #port: Port<unknown>;
+export class Line implements Delivery {
+  readonly outgoing: Outgoing;
+  /** Resolves when no more messages will come, and those that came are taken. */
+  readonly closed: Promise<void>;
+  readonly #link: Link;
+  readonly #inc: Incoming;
   readonly #user: LineUser;
-  readonly #inlet: Inlet;
-  readonly #wire: CallWire;
   /** Whether messages were taken on which `go` has not acted yet. */
   #isFresh = false;
+  /** Whether `go` is about to run. */
+  #isRunning = false;
+  /** Whether nothing was found when this end looked last. */
+  #isDry = false;
   #lost: MillraceError | undefined;
+  #settle!: () => void;
   #keeps = false;
+  /** The tag of the message of which a part was collected. */
+  #begunTag = 0;
   /**
    * The memory into which every message up to the size of a list is copied. Nothing refers to it
    * any more when the message has been taken.
@@ -93,32 +123,26 @@ export class Line implements CallTaker {
   #listName: string | undefined;
   #name: string | undefined;
   #namePart: Part;
-  readonly #payload: Payload = makePayload();
+  /** The next message to be written. */
+  #send: Send = makeSend(DATA);
+  readonly #next = (): void => this.#run();
 
   /**
    * Begins to take the messages of a port. `maxMessageSize` is the port's option; it limits the
-   * bytes of one item, and a list of several items may have more.
+   * bytes of one item, and a list of several items may have more. The port's `inboxCount` must be
+   * 0: the line knows which task a message belongs to, and an inbox does not.
    */
-  constructor(port: Port<unknown>, user: LineUser, maxMessageSize: number = Infinity) {
-    const { inlet } = port.reader;
-    const { outlet } = port.writer;
+  constructor({ link }: Port<unknown>, user: LineUser, maxMessageSize: number = Infinity) {
+    const inc = this.#inc = link.incoming!;
+    const out = this.outgoing = link.outgoing!;
     this.#limit = maxMessageSize;
-    this.#reader = new ListReader(user.width, maxMessageSize, inlet.codecs);
-    this.#writer = new ListWriter(outlet.largest);
-    this.#port = port;
+    this.#reader = new ListReader(user.width, maxMessageSize, inc.codecs);
+    this.#writer = new ListWriter(out.largest);
+    this.#link = link;
     this.#user = user;
-    this.what = this.#inlet = inlet;
-    this.outlet = outlet;
-    this.#wire = new CallWire(inlet, outlet, () => port.outbox);
-    port.delivery.change(() => inlet.taker = this);
-  }
-
-  get isActive(): boolean {
-    return this.#lost === undefined;
-  }
-
-  get isLost(): boolean {
-    return this.#lost !== undefined;
+    this.closed = new Promise((resolve) => this.#settle = resolve);
+    link.delivery = this;
+    SETTLED.then(link.tendLater); // the user is not complete yet
   }
 
   get keeps(): boolean {
@@ -127,23 +151,13 @@ export class Line implements CallTaker {
 
   /** Whether this line keeps the process alive while it waits for messages. */
   set keeps(on: boolean) {
-    if (on !== this.#keeps) this.#port.delivery.change(() => this.#keeps = on);
-  }
-
-  get isDue(): boolean {
-    return this.#isFresh || this.#user.isDue;
+    this.#keeps = on;
+    noteKeeping(this.#link);
   }
 
   /** Encodes a value for `add`. @throws what the value's own code throws, or a TypeError. */
   encode(value: unknown): Part {
-    const { outlet } = this;
-    // Application code may run in the encoder, and must not write meanwhile.
-    outlet.bits |= ENCODING;
-    try {
-      return partOf(value, outlet);
-    } finally {
-      outlet.bits &= ~ENCODING;
-    }
+    return whileEncoding(this.outgoing, () => partOf(value, this.outgoing));
   }
 
   /**
@@ -153,12 +167,10 @@ export class Line implements CallTaker {
    * @throws {MillraceError} if the other end is gone.
    */
   add(number: number, name: string | undefined, part: Part): void {
-    const { outlet } = this;
     const writer = this.#writer;
-    if (this.#lost !== undefined) throw this.#lost;
-    outlet.check();
+    this.#requireOpen();
     if (name !== this.#name) {
-      this.#namePart = partOf(name, outlet);
+      this.#namePart = partOf(name, this.outgoing);
       this.#name = name;
     }
     const count = name === undefined ? 1 : 2;
@@ -168,7 +180,7 @@ export class Line implements CallTaker {
       this.#firstNumber = number;
       this.#listName = undefined;
       if (!writer.hasRoom(count, size)) {
-        writeAlone(name === undefined ? [part] : [this.#namePart, part], this.#payload);
+        writeAlone(name === undefined ? [part] : [this.#namePart, part], this.#send);
         return this.#write(number);
       }
     }
@@ -185,127 +197,140 @@ export class Line implements CallTaker {
    */
   flush(): void {
     if (this.#writer.isEmpty) return;
-    this.#writer.take(this.#payload);
-    this.outlet.check();
+    this.#writer.take(this.#send);
+    this.#requireOpen();
     this.#write(this.#firstNumber);
   }
 
   /** Tells the worker that a task is given up. @throws {MillraceError} if the other end is gone. */
   sendMark(number: number): void {
     this.flush();
-    this.outlet.check();
-    this.#wire.encode([]);
-    this.#wire.send(FRAME_KIND_DATA, marked(number), settled);
+    this.#requireOpen();
+    setPayload(this.#send, layout.CODEC_VALUES, NO_BYTES, true);
+    this.#write(marked(number));
   }
 
   /** Writes the failure of a task. @throws {MillraceError} if the other end is gone. */
   sendFailure(number: number, texts: readonly string[], data: Piece | undefined): void {
     this.flush();
-    this.outlet.check();
-    this.#wire.encodeTexts(texts, data);
-    this.#wire.send(FRAME_KIND_DATA, marked(number), settled);
+    this.#requireOpen();
+    encodeTexts(texts, data, this.#send);
+    this.#write(marked(number));
   }
 
   /** Looks for published messages, even if the bell has not rung. */
   poll(): void {
-    rouse(this.#inlet);
+    this.#link.tend();
   }
 
-  pump(): boolean | MessageError {
-    let mayLoad = true;
+  tend(): number {
+    if (this.#isRunning || this.#lost !== undefined) return 0;
     let left = TAKE_COUNT;
-    for (; left > 0 && this.#takeOne(mayLoad); left--) mayLoad = false;
+    for (let mayLoad = true; left > 0 && this.#takeOne(mayLoad); left--) mayLoad = false;
     if (left === TAKE_COUNT) this.#lookAgain();
-    if (!this.isDue) return false;
-    this.#isFresh = false;
-    this.#user.go();
-    return true;
-  }
-
-  takeNext(mayLoad: boolean): boolean {
-    return this.#takeOne(mayLoad);
-  }
-
-  takePassing(mayLoad: boolean): Taking {
-    return this.#takeOne(mayLoad) ? TOOK : NONE;
-  }
-
-  serve(): void {}
-
-  begin(): void {}
-
-  cut(): boolean {
-    return false;
-  }
-
-  mute(): void {
-    this.#finish(new CallError("call.ended", "Cannot run tasks: this end has ended"));
-  }
-
-  finish(error: MillraceError | undefined): void {
-    this.#finish(error ?? new CallError("call.ended", "Cannot run tasks: the worker has ended"));
-  }
-
-  renew(): void {
-    this.#finish(new PeerFailedError("Cannot run tasks: the worker", 0));
-    this.#port.delivery.change(() => this.#lost = undefined);
-  }
-
-  #finish(error: MillraceError): void {
-    if (this.#lost !== undefined) return;
-    this.#port.delivery.change(() => this.#lost = error);
-    this.#wire.stop(error);
-    this.#user.finish(error);
-  }
-
-  /** Writes the list in the payload. */
-  #write(number: number): void {
-    const { outlet } = this;
-    const payload = this.#payload;
-    if (outlet.bits === 0) {
-      outlet.restore(payload);
-      outlet.start(FRAME_KIND_DATA, number);
-      if (outlet.send()) return;
+    if (this.#isFresh || this.#user.isDue) {
+      this.#runLater();
+      return 0;
     }
-    this.#wire.restore(payload);
-    this.#wire.send(FRAME_KIND_DATA, number, settled);
+    this.#isDry = true;
+    return this.#lost === undefined ? For.MESSAGES : 0;
+  }
+
+  finish(reason: MillraceError | undefined): void {
+    if (this.#lost !== undefined) return;
+    const lost = this.#lost = closedError(this.#link, "run tasks") ?? reason ??
+      new CallError("call.ended", "Cannot run tasks: the other end has ended");
+    giveUpAll(this.outgoing, lost);
+    noteKeeping(this.#link);
+    this.#user.finish(lost);
+    this.#settle();
+  }
+
+  /** Has `go` act in a microtask; in a new task, if the event loop has to turn. */
+  #runLater(): void {
+    this.#isRunning = true;
+    if (this.#isDry) turn.began = now(); // what is slept is not spent
+    this.#isDry = false;
+    if (turn.delivered === 0 || now() - turn.began < TURN_MS) return void SETTLED.then(this.#next);
+    nextTask(() => {
+      noteTurn();
+      this.#run();
+    });
+  }
+
+  #run(): void {
+    if (turn.delivered++ === 0) turn.began = now();
+    this.#isRunning = this.#isFresh = false;
+    try {
+      this.#user.go();
+    } finally {
+      this.#link.tend();
+    }
+  }
+
+  /** Throws if nothing can be written any more. */
+  #requireOpen(): void {
+    const { bits, endpoint, peer, fault } = this.outgoing;
+    if (this.#lost !== undefined) throw this.#lost;
+    if ((bits & (Bit.STOPPED | Bit.ENDED)) !== 0) {
+      throw closedError(this.#link, "run tasks") ?? fault ??
+        failure("pipe.ended", "run tasks: this end has ended");
+    }
+    const gone = endpoint.isLinked(peer) ? undefined : stateError(this.#link, "run tasks");
+    if (gone !== undefined) throw gone;
+  }
+
+  /** Writes the message whose payload was encoded last, or has it wait for room. */
+  #write(tag: number): void {
+    const send = this.#send;
+    send.tag = tag;
+    accept(this.outgoing, send, settled);
+    if (!send.isSettled) this.#send = makeSend(DATA);
   }
 
   /** Takes one message, or a part of one. Returns false if there is none. */
   #takeOne(mayLoad: boolean): boolean {
-    const inlet = this.#inlet;
-    const { frame } = inlet;
+    const inc = this.#inc;
+    const { frame } = inc;
+    const isQueued = inc.queue.length > 0;
     try {
-      if (inlet.pull(LOOK, undefined, mayLoad) !== IN_RING) return false;
-      const isWhole = frame.flags === WHOLE;
-      if (isWhole && frame.size <= LIST_SIZE) {
-        this.#takeCopy();
-        return true;
+      if (!isQueued) {
+        // The inbox's limit does not count for a list: that of its items does.
+        if (pull(inc, Mode.LOOK, mayLoad) !== Found.IN_RING) return false;
+        if (frame.flags === WHOLE && frame.size <= LIST_SIZE) {
+          this.#takeCopy();
+          return true;
+        }
       }
-      const message = isWhole
-        ? takeShown(inlet)
-        : inlet.take(KEEP, undefined, false) as Message | undefined;
-      if (message === undefined) return true;
+      const message = inc.take(Mode.MESSAGE, false) as Message | undefined;
+      if (message === undefined) {
+        this.#begunTag = frame.begunTag >>> 0;
+        return (inc.bits & Bit.ENDED) === 0 && inc.cursor !== inc.peerCursor;
+      }
       const { kind, codec, tag, payload } = message;
       const words = new Int32Array(payload.buffer, payload.byteOffset, payload.length >> 2);
       this.#take(kind, codec, tag, payload, words, payload.length);
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error;
-      if (!(error instanceof MessageError)) return false; // the port is lost, and reports that
+      if (!(error instanceof MessageError)) return false; // the port is lost: `#lookAgain` tells
+      if (isQueued) this.#lose(this.#begunTag, error);
+      else if (error.code === "message.truncated") return false; // nothing more comes
       // A message in parts is reported as lost when its last frame has come.
-      if (!frame.isLast) inlet.refusal = error;
-      else this.#lose(frame.tag >>> 0, error);
+      else if (!frame.isLast) {
+        inc.report = error;
+        this.#begunTag = frame.tag >>> 0;
+      } else if (frame.kind === DATA) this.#lose(frame.tag >>> 0, error);
     }
     return true;
   }
 
   /** Takes the message that the look has found, which is no larger than a list. */
   #takeCopy(): void {
-    const inlet = this.#inlet;
-    const { kind, codec, tag, size, lead } = inlet.frame;
-    const at = (inlet.own & (inlet.capacity - 1)) + FRAME_HEADER_SIZE + lead;
-    copyInto(inlet.bytes, inlet.words, at, size, this.#copy, this.#copyWords);
-    inlet.release();
+    const inc = this.#inc;
+    const { kind, codec, tag, size, lead } = inc.frame;
+    const at = placeOf(inc) + layout.FRAME_HEADER_SIZE + lead;
+    copyInto(inc.bytes, inc.words, at, size, this.#copy, this.#copyWords);
+    releaseFrame(inc);
     this.#take(kind, codec, tag >>> 0, this.#copy, this.#copyWords, size);
   }
 
@@ -317,15 +342,15 @@ export class Line implements CallTaker {
     words: Int32Array,
     size: number,
   ): void {
-    if (kind !== FRAME_KIND_DATA) return; // neither a pool nor a worker sends other kinds
+    if (kind !== DATA) return; // neither a pool nor a worker sends other kinds
     this.#isFresh = true;
     try {
-      if (codec !== CODEC_VALUES) {
-        throw new MessageError("message.codec", `Cannot read message: its codec is ${codec}`);
+      if (codec !== layout.CODEC_VALUES) {
+        throw lostError("message.codec", `its codec is ${codec}`);
       }
       if (tag < MARK) return this.#takeList(tag, bytes, words, size);
       requireSize(size, this.#limit);
-      const { values } = new ValueList(bytes.subarray(0, size), this.#inlet.codecs);
+      const { values } = new ValueList(bytes.subarray(0, size), this.#inc.codecs);
       this.#user.takeMarked(tag & ~MARK, values);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
@@ -356,12 +381,20 @@ export class Line implements CallTaker {
 
   /** A final state counts only if a last look then finds no message. */
   #lookAgain(): void {
-    const inlet = this.#inlet;
+    const inc = this.#inc;
+    const link = this.#link;
     try {
-      const gone = inlet.lookAgain();
-      if (gone !== undefined && !this.#takeOne(false)) inlet.giveUp(gone);
+      if (inc.fault !== undefined) return this.finish(inc.fault);
+      if ((inc.bits & Bit.ENDED) !== 0) return this.finish(undefined);
+      if (inc.endpoint.isLinked(inc.peer)) return;
+      const gone = stateError(link, "run tasks");
+      if (gone === undefined) return;
+      load(inc);
+      if (this.#takeOne(false)) return;
+      this.finish((inc.bits & Bit.ENDED) === 0 ? giveUpRest(inc, gone) : undefined);
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error;
+      this.finish(error);
     }
   }
 }

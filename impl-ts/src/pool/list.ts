@@ -16,10 +16,11 @@ import {
   writePieces,
   writeText,
 } from "../call/values.ts";
-import type { CodecTable, Payload } from "../codec/codec.ts";
-import { NO_BYTES, NO_WORDS, takeBytes } from "../codec/codec.ts";
-import { lost } from "../error.ts";
-import * as layout from "../memory/layout.ts";
+import { type CodecTable, NO_BYTES } from "../codec/codec.ts";
+import { NO_WORDS } from "../codec/payload.ts";
+import { lostError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
+import { type Send, setPayload } from "../pipe/outgoing.ts";
 
 const HEADER_SIZE = layout.VALUES_HEADER_SIZE;
 const ENTRY_SIZE = layout.VALUE_ENTRY_SIZE;
@@ -110,9 +111,10 @@ export class ListWriter {
   }
 
   /**
-   * Hands the list out as a payload, which is valid until the next `add`, and begins a new list.
+   * Makes the list the payload of a message, which is valid until the next `add`, and begins a new
+   * list.
    */
-  take(payload: Payload): void {
+  take(send: Send): void {
     const from = VALUES_OFFSET - HEADER_SIZE - this.#count * ENTRY_SIZE;
     const size = this.#at - from;
     const words = this.#words;
@@ -125,7 +127,7 @@ export class ListWriter {
     const view = isOne
       ? this.#views[size] ??= this.#bytes.subarray(from, from + size)
       : this.#bytes.subarray(from, from + size);
-    takeBytes(view, layout.CODEC_VALUES, payload, false);
+    setPayload(send, layout.CODEC_VALUES, view, false);
     this.#count = 0;
     this.#at = VALUES_OFFSET;
   }
@@ -139,8 +141,8 @@ export function sizeOf(part: Part): number {
 }
 
 /** Encodes an item that is too large for a list with others. */
-export function writeAlone(parts: readonly Part[], payload: Payload): void {
-  writePieces(parts.map(pieceOfPart), payload);
+export function writeAlone(parts: readonly Part[], send: Send): void {
+  writePieces(parts.map(pieceOfPart), send);
 }
 
 function pieceOfPart(part: Part): Piece {
@@ -169,7 +171,7 @@ function writeDigits(target: Uint8Array, at: number, integer: number): number {
 /** Throws if an item, or a marked message, has more bytes than the limit. [pipe.limit] */
 export function requireSize(size: number, limit: number): void {
   if (size <= limit) return;
-  throw lost("message.size", `it has ${size} bytes, and maxMessageSize is ${limit}`);
+  throw lostError("message.size", `it has ${size} bytes, and maxMessageSize is ${limit}`);
 }
 
 /** Reads the lists that one end of a line receives. One object reads all lists of that end. */
@@ -203,15 +205,17 @@ export class ListReader {
     const count = size < HEADER_SIZE ? 0 : words[0]!;
     const end = HEADER_SIZE + count * ENTRY_SIZE;
     const isHeader = count >= 1 && count <= COUNT_MAX && words[1] === 0 && end <= size;
-    if (!isHeader || count % this.#width !== 0) throw lost("message.values", "it is no list");
+    if (!isHeader || count % this.#width !== 0) throw lostError("message.values", "it is no list");
     let at = end;
     for (let word = HEADER_SIZE >> 2; word < end >> 2; word += ENTRY_SIZE >> 2) {
       const code = words[word + CODEC_WORD]! >>> 0;
       const isList = code === layout.CODEC_JSON_BATCH || code === layout.CODEC_VALUES;
       at += (-at & (ALIGN - 1)) + (words[word]! >>> 0); // stays below 2^53: no overflow
-      if (code > 0xff || isList || at > size) throw lost("message.values", "a value cannot be");
+      if (code > 0xff || isList || at > size) {
+        throw lostError("message.values", "a value cannot be");
+      }
     }
-    if (at !== size) throw lost("message.values", "something stands behind it");
+    if (at !== size) throw lostError("message.values", "something stands behind it");
     this.itemCount = count / this.#width;
     this.#bytes = bytes;
     this.#words = words;

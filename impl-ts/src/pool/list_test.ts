@@ -5,6 +5,8 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { MessageError } from "../error.ts";
 import { Port } from "../port/port.ts";
+import { makeSend } from "../pipe/outgoing.ts";
+import { tryReadMessage } from "../more/raw.ts";
 import { Pool, PoolError } from "./pool.ts";
 import { countingPool, eventually, poolOf } from "./fixture.ts";
 import { Line, type LineUser } from "./line.ts";
@@ -18,7 +20,7 @@ const TWICE = { name: "twice" } as const;
 function listOf(values: readonly unknown[]): Uint8Array {
   const writer = new ListWriter(LIST_SIZE);
   for (const value of values) writer.add(partOf(value, JSON_ALONE));
-  const payload = { source: new Uint8Array(0), size: 0, code: 0, isKept: true };
+  const payload = makeSend(1);
   writer.take(payload);
   return payload.source.slice();
 }
@@ -55,7 +57,7 @@ Deno.test("a list of many values is found whole, and one more has no room", () =
   let count = 0;
   for (; writer.hasRoom(1, 2); count++) writer.add(count % 100);
   assertEquals(count, 255); // of 16 bytes each, after a header of 8
-  const payload = { source: new Uint8Array(0), size: 0, code: 0, isKept: true };
+  const payload = makeSend(1);
   writer.take(payload);
   assert(payload.size <= LIST_SIZE && writer.isEmpty);
   assertEquals(readerOf(payload.source.slice()).itemCount, count);
@@ -97,11 +99,11 @@ Deno.test("tasks of one go are one message, and their names are in it once", () 
   using there = Port.attach<unknown>(here.memory);
   const line = new Line(here, IDLE_USER);
   for (const number of [5, 6, 7]) line.add(number, "twice", number);
-  assertEquals(there.tryReadMessage(), undefined);
+  assertEquals(tryReadMessage(there), undefined);
   line.flush();
   line.flush();
-  const { tag, payload } = there.tryReadMessage()!;
-  assertEquals([tag, there.tryReadMessage()], [5, undefined]);
+  const { tag, payload } = tryReadMessage(there)!;
+  assertEquals([tag, tryReadMessage(there)], [5, undefined]);
   const reader = readerOf(payload, 2);
   const read = [0, 1, 2].map((item) => (reader.goTo(item), [reader.read(), reader.read()]));
   assertEquals(read, [["twice", 5], [undefined, 6], [undefined, 7]]);
@@ -117,7 +119,7 @@ Deno.test("what is not numbered behind the last item, or too large, is a list of
   line.add(6, undefined, 6);
   line.sendMark(2);
   const tags = [];
-  for (let message; (message = there.tryReadMessage()) !== undefined;) tags.push(message.tag);
+  for (let message; (message = tryReadMessage(there)) !== undefined;) tags.push(message.tag);
   assertEquals(tags, [1, 4, 5, 6, 2 + 2 ** 31]);
 });
 

@@ -8,11 +8,11 @@
 import { clearInterval, clearTimeout, setInterval, setTimeout } from "../memory/clock.ts";
 import { errorOf } from "../call/caller.ts";
 import { CallError } from "../call/error.ts";
-import { MessageError, MillraceError } from "../error.ts";
-import { vacatePeer } from "../more/vacate.ts";
+import { lostError, type MessageError, MillraceError } from "../error.ts";
+import { revive } from "../more/revive.ts";
 import type { Port } from "../port/port.ts";
 import type { WorkerEnd } from "../more/supervise.ts";
-import { LONGEST_TIMER_MS, unref } from "../wait/task.ts";
+import { TIMER_MAX_MS, unref } from "../wait/loop.ts";
 import { GAUGE_SIZE, GaugeReader, hasBegun, numberAfter } from "./gauge.ts";
 import { arrival, Life, type WorkSource } from "./life.ts";
 import { Line, type LineUser } from "./line.ts";
@@ -206,7 +206,7 @@ export class Place implements LineUser {
     } catch (error) {
       if (!isLost(error)) throw error;
     }
-    if (grace > LONGEST_TIMER_MS) return; // as good as no limit
+    if (grace > TIMER_MAX_MS) return; // as good as no limit
     const end = () => {
       if (has()) this.endNow();
     };
@@ -220,7 +220,7 @@ export class Place implements LineUser {
   takeMarked(number: number, values: unknown[]): void {
     const [name, text] = values;
     if (typeof name !== "string" || typeof text !== "string" || values.length > 3) {
-      throw new MessageError("call.form", "Cannot read answer: it is none");
+      throw lostError("call.form", "it is no answer");
     }
     this.#takeAnswer(number, true, errorOf(values, this.given.get(number)?.name ?? ""));
   }
@@ -292,17 +292,22 @@ export class Place implements LineUser {
     const life = this.#life;
     if (life === undefined) return; // the worker could not be created
     this.#life = undefined;
-    await this.#port.closed; // all that the worker published is read, and its tasks are sorted
+    await this.#line.closed; // all that the worker published is read, and its tasks are sorted
     if (await life.gone()) {
       // [segment.vacate_dead]
-      if (!this.#port.reader.inlet.link.closed) vacatePeer(this.#port);
+      if (!this.#port.link.isClosed) this.#take(revive(this.#port));
       this.#gauge.open(this.#number);
     } else {
-      this.#port = this.#owner.replacePort();
-      this.#line = new Line(this.#port, this, this.#owner.maxMessageSize);
+      this.#take(this.#owner.replacePort());
       this.#measureAnew(); // the old worker may still write into the old gauge
     }
     this.generation++;
+  }
+
+  /** Goes on with another port. */
+  #take(port: Port<unknown>): void {
+    this.#port = port;
+    this.#line = new Line(port, this, this.#owner.maxMessageSize);
   }
 
   #measureAnew(): void {

@@ -22,11 +22,11 @@ import { requireOptions } from "../error.ts";
 import { clearTimeout, now, setTimeout } from "../memory/clock.ts";
 import { textOf } from "../call/callee.ts";
 import { Hub, type HubOptions } from "../more/hub.ts";
-import { CALL_UNDER_WAY_MAX, ENDPOINT_COUNT_MAX } from "../memory/layout.ts";
-import { requireInteger } from "../memory/segment_geometry.ts";
+import { layout } from "../memory/layout.ts";
+import { requireInteger } from "../memory/plan.ts";
 import type { WorkerEnd } from "../more/supervise.ts";
-import { LONGEST_TIMER_MS } from "../wait/task.ts";
-import { processorCount } from "../wait/wait.ts";
+import { TIMER_MAX_MS } from "../wait/loop.ts";
+import { processorCount } from "../wait/mechanism.ts";
 import { PoolError } from "./error.ts";
 import { recentMean } from "./gauge.ts";
 import type { WorkSource } from "./life.ts";
@@ -34,8 +34,16 @@ import { flow } from "./map.ts";
 import { Place, type PlaceOwner } from "./place.ts";
 import { wantsMore } from "./size.ts";
 import { Task, TaskQueue } from "./task.ts";
-import type { MapArguments, MapOptions, PoolOptions, PoolStats } from "./types.ts";
-import type { RunArguments, RunOptions, TypesOf, Work } from "./types.ts";
+import type {
+  MapArguments,
+  MapOptions,
+  PoolOptions,
+  PoolStats,
+  RunArguments,
+  RunOptions,
+  TypesOf,
+  Work,
+} from "./types.ts";
 import { ONLY } from "./work.ts";
 
 export { PoolError, type PoolReason } from "./error.ts";
@@ -437,7 +445,7 @@ export class Pool<W = Work> {
     const again = waiting > 0 ? Math.max(1, this.#patience - oldest) : this.#idle / 2;
     const isOpen = waiting > 0 ? vacant !== undefined && !isStarting : count > this.#least;
     if (!isOpen) return;
-    this.#sizing = setTimeout(() => this.#resize(), Math.min(again, LONGEST_TIMER_MS));
+    this.#sizing = setTimeout(() => this.#resize(), Math.min(again, TIMER_MAX_MS));
   }
 
   /** Ends the worker that has been idle the longest, if that is long enough. */
@@ -521,16 +529,16 @@ export class Pool<W = Work> {
 
 function hubOptionsOf(options: PoolOptions): HubOptions<unknown, unknown> {
   const { codec, codecs, capacity, maxMessageSize } = options;
-  return { codec, codecs, capacity, maxMessageSize } as HubOptions<unknown, unknown>;
+  return { codec, codecs, capacity, maxMessageSize, inboxCount: 0 } as HubOptions<unknown, unknown>;
 }
 
 function requirePoolOptions(options: PoolOptions & { least: number; most: number }): void {
   const { least, most, concurrency = 1, ahead = 0, retry = 0 } = options;
   const { patience = 0, idle = 0, grace = 0, startTimeout = 0 } = options;
-  requireInteger("most", most, 1, ENDPOINT_COUNT_MAX - 1);
+  requireInteger("most", most, 1, layout.ENDPOINT_COUNT_MAX - 1);
   requireInteger("least", least, 0, most);
-  requireInteger("concurrency", concurrency, 1, CALL_UNDER_WAY_MAX / 2);
-  requireInteger("ahead", ahead, 0, CALL_UNDER_WAY_MAX / 2);
+  requireInteger("concurrency", concurrency, 1, layout.CALL_UNDER_WAY_MAX / 2);
+  requireInteger("ahead", ahead, 0, layout.CALL_UNDER_WAY_MAX / 2);
   requireInteger("retry", retry, 0);
   for (const [name, ms] of Object.entries({ patience, idle, grace, startTimeout })) {
     if (!(ms >= 0)) throw new RangeError(`${name} must be 0 or more: ${ms}`);

@@ -4,10 +4,10 @@ import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { cbor } from "../codec/cbor.ts";
 import { CallError } from "../call/error.ts";
 import { codeOf, printedApart, withoutSlices } from "../testing/fixture.ts";
-import { PeerClosedError } from "../mod.ts";
 import { Pool, PoolError, work } from "./pool.ts";
 import { countingPool, eventually, pause, poolOf, WORK_URL } from "./fixture.ts";
 import { LateRings } from "./turns.ts";
+import { MillraceError } from "../error.ts";
 
 Deno.test("run gives each task to a worker, and settles with its result", async () => {
   await using pool = poolOf({ least: 2, most: 2 });
@@ -119,7 +119,7 @@ Deno.test("a value whose code throws an error of ours fails its task only", asyn
   await using pool = poolOf();
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
-  for (const reason of [new PeerClosedError("peer.closed", "of the value's own"), proxy]) {
+  for (const reason of [new MillraceError("peer.closed", "of the value's own"), proxy]) {
     const toJSON = () => {
       throw reason;
     };

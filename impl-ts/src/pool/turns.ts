@@ -11,10 +11,10 @@ import { type CallContext, runWith } from "../call/context.ts";
 import { CallError } from "../call/error.ts";
 import { isInPieces, isLater } from "../call/served.ts";
 import { cutText, type Piece } from "../call/values.ts";
-import { MessageError, MillraceError } from "../error.ts";
-import { CALL_NAME_SIZE_MAX, CALL_TEXT_SIZE_MAX } from "../memory/layout.ts";
+import { lostError, type MessageError, MillraceError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
 import type { Port } from "../port/port.ts";
-import { agentMechanism, type Mechanism } from "../wait/wait.ts";
+import { agentMechanism, type Mechanism } from "../wait/mechanism.ts";
 import type { WorkGauge } from "./gauge.ts";
 import { Line, type LineUser } from "./line.ts";
 import type { ListReader } from "./list.ts";
@@ -146,7 +146,7 @@ export class TaskRunner implements LineUser {
   take(number: number, list: ListReader): void {
     const name = list.read();
     if (name !== undefined && name !== this.#name) {
-      if (typeof name !== "string") throw new MessageError("call.form", "Cannot take task");
+      if (typeof name !== "string") throw lostError("call.form", "it is no task");
       this.#name = name;
       this.#handler = this.#handlers.get(name);
     }
@@ -275,11 +275,11 @@ export class TaskRunner implements LineUser {
   }
 
   #fail(number: number, name: string, text: string, error: unknown): void {
-    const short = cutText(name, CALL_NAME_SIZE_MAX) || "Error";
+    const short = cutText(name, layout.CALL_NAME_SIZE_MAX) || "Error";
     let data: Piece | undefined;
-    if (error !== undefined) data = dataOf(error, this.#line.outlet);
+    if (error !== undefined) data = dataOf(error, this.#line.outgoing);
     try {
-      this.#line.sendFailure(number, [short, cutText(text, CALL_TEXT_SIZE_MAX)], data);
+      this.#line.sendFailure(number, [short, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data);
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error; // a MillraceError: the pool is gone
     }

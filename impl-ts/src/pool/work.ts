@@ -7,8 +7,8 @@
 import type { CodecName } from "../codec/codec.ts";
 import { requireOptions } from "../error.ts";
 import { setTimeout } from "../memory/clock.ts";
-import { Port, type PortOptions } from "../port/port.ts";
-import type { PortHandoff } from "../port/handoff.ts";
+import { Port } from "../port/port.ts";
+import type { PortHandoff, PortOptions } from "../port/options.ts";
 import { holdLife } from "../more/supervise.ts";
 import { WorkGauge } from "./gauge.ts";
 import { LateRings, TaskRunner } from "./turns.ts";
@@ -98,7 +98,7 @@ async function begin(start: Start, handlers: Handlers, options: WorkOptions): Pr
   await holdLife(start.lock);
   const rings = new LateRings();
   const { mechanism } = rings;
-  const port = Port.from<unknown>(start.handoff, { ...options, mechanism });
+  const port = Port.from<unknown>(start.handoff, { ...options, mechanism, inboxCount: 0 });
   const named = typeof handlers === "function" ? { [ONLY]: handlers } : handlers;
   const methods = new Map(Object.entries(named));
   const gauge = new WorkGauge(start.gauge);

@@ -1,7 +1,7 @@
 /** The module of work of the tests of pools. */
 
-import { PeerClosedError } from "../mod.ts";
 import { work, type WorkContext } from "./pool.ts";
+import { MillraceError } from "../error.ts";
 
 const scope = globalThis as unknown as {
   addEventListener(type: "message", listener: (event: MessageEvent) => void): void;
@@ -69,7 +69,7 @@ export default work({
     if (kind === "hasTrap") return new Proxy({}, { has: boom });
     if (kind === "revoked") return proxy;
     if (kind === "jsonLost") {
-      return { toJSON: () => raise(new PeerClosedError("peer.closed", "of the task's own")) };
+      return { toJSON: () => raise(new MillraceError("peer.closed", "of the task's own")) };
     }
     if (kind === "jsonRevoked") return { toJSON: () => raise(proxy) };
     if (kind === "later") return Promise.resolve(new Proxy({}, { has: boom }));

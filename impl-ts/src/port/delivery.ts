@@ -1,291 +1,318 @@
 /**
- * Delivers what a port reads to its listeners, turn by turn of the event loop. See `spec/port.md`.
+ * Brings the messages of a port to its listeners, one in each microtask, until the ring is empty or
+ * the event loop has to turn. See `spec/port.md`.
  *
  * @module
  */
 
-import { setTimeout } from "../memory/clock.ts";
-import { MessageError, MillraceError } from "../error.ts";
-import { WAIT_POLL_MS } from "../memory/layout.ts";
-import type { Reader } from "../pipe/reader.ts";
-import { settleOutcome } from "../pipe/inbox.ts";
-import type { Inlet } from "../pipe/inlet.ts";
-import { ArrivalEvent, type EventSource, PortCloseEvent } from "./events.ts";
-import { AWAY, DRY, LATE, MORE, serve, type Served, serveInNewTurn } from "./rota.ts";
-import type { Standing } from "./rota.ts";
-import { now } from "../memory/segment.ts";
-import { requireInteger } from "../memory/segment_geometry.ts";
-import type { Waitable } from "../wait/wait.ts";
-import type { Endpoint } from "../wait/endpoint.ts";
-import { loopSpinnerOf } from "../wait/loop_spinner.ts";
-import { requireTime } from "../wait/spinner.ts";
-import { nextTask, unref } from "../wait/task.ts";
-import type { Waiter } from "../wait/watch.ts";
+import { MillraceError, throwRangeError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
+import { requireInteger } from "../memory/plan.ts";
+import { now } from "../memory/clock.ts";
+import { type Delivery, For, type Link, noteKeeping, stateError } from "../pipe/link.ts";
+import {
+  Found,
+  giveUpRest,
+  hasEnded,
+  isLending,
+  keepNext,
+  mayGoOn,
+  Mode,
+  noteAsked,
+  pull,
+  type Route,
+  tryRead,
+} from "../pipe/incoming.ts";
+import { Bit, load } from "../ring/side.ts";
+import { after, nextTask, noteTurn, SETTLED, turn } from "../wait/loop.ts";
+import { type EventSource, PortEvent } from "./events.ts";
 
 /**
- * How messages are delivered as events.
+ * How many messages listeners get before the event loop turns. What all ports of a thread deliver in
+ * one turn counts together.
  *
  * @example
  * ```ts
- * import { Port } from "@millrace/millrace";
+ * import { type DeliveryOptions, Port } from "@millrace/millrace";
  *
- * // At most 16 messages, or 1 ms, before timers, rendering and others have their turn.
- * const here = Port.create<number>({ turnCount: 16, turnTime: 1 });
- * const there = Port.attach<number>(here.memory); // usually in another thread
- * there.writeMany([1, 2, 3]);
- * there.end();
- * here.onmessage = ({ data }) => console.log(data); // 1, then 2, then 3
- * await here.closed;
+ * const gentle: DeliveryOptions = { turnCount: 16, turnTime: 1 };
+ * using port = Port.create(gentle); // a page that draws between any 16 messages
+ * port.onmessage = ({ data }) => console.log(data);
  * ```
  */
 export interface DeliveryOptions {
-  /**
-   * The most messages in one turn of the event loop, from 1. Default 256. The messages of all ports
-   * of the thread count together, and the ports take turns.
-   */
+  /** The most messages in one turn of the event loop, from 1. Default 256. */
   readonly turnCount?: number | undefined;
-  /**
-   * Milliseconds after which no further message is delivered in the same turn, counted from the
-   * first message of any port of the thread. Default 4.
-   */
+  /** Milliseconds after which no further message is delivered in the same turn. Default 4. */
   readonly turnTime?: number | undefined;
 }
 
 /** Throws for options that a delivery cannot use. */
-export function requireDeliveryOptions(options: DeliveryOptions): void {
-  const { turnCount = 1, turnTime } = options;
+export function requireDeliveryOptions({ turnCount = 1, turnTime = 0 }: DeliveryOptions): void {
   requireInteger("turnCount", turnCount, 1);
-  requireTime("turnTime", turnTime);
+  if (!(turnTime >= 0)) throwRangeError(`turnTime must be 0 or more: ${turnTime}`);
 }
 
+/**
+ * Microtasks for which a delivery that found nothing more waits for its listeners to answer: they
+ * may have awaited something.
+ */
+const HOPS = 8;
+/** Milliseconds that an event loop spins for an answer. */
+const SPIN_MS = 0.02;
+
 /** Delivers the messages of one port as events. */
-export class Delivery<In> implements EventSource, Served, Waiter {
-  readonly endpoint: Endpoint;
-  readonly limits: DeliveryOptions;
-  /** What this delivery waits for, or would wait for. */
-  what: Waitable;
+export class PortDelivery implements Delivery, EventSource {
+  readonly #link: Link;
   readonly #target: EventTarget;
-  readonly #reader: Reader<In>;
-  readonly #inlet: Inlet;
+  readonly #options: DeliveryOptions;
   #isListening = false;
   #isWatching = false;
+  #isRef = true;
+  /** Whether a run is under way: one message in each microtask. */
   #isRunning = false;
-  #keep = true;
-  /**
-   * Whether the listeners have sent something that may be answered, and when this then fell asleep.
-   */
-  #hasAsked = false;
+  #hops = 0;
+  /** When the event loop fell asleep for an answer, to learn how long that takes; 0 if not. */
   #asleep = 0;
-  #error: MillraceError | undefined;
   #isOver = false;
+  #outcome: MillraceError | undefined;
   #closed: Promise<MillraceError | undefined> | undefined;
   #settle: (() => void) | undefined;
+  readonly #next = (): void => this.#deliver();
 
-  /** Makes the delivery from a reader to an event target. */
-  constructor(reader: Reader<In>, options: DeliveryOptions, target: EventTarget) {
+  /** Makes the delivery from a link to an event target. */
+  constructor(link: Link, target: EventTarget, options: DeliveryOptions) {
+    this.#link = link;
     this.#target = target;
-    this.#reader = reader;
-    const inlet = this.what = this.#inlet = reader.inlet;
-    this.endpoint = inlet.endpoint;
-    this.limits = options;
+    this.#options = options;
+    link.delivery = this;
   }
 
   /** Resolves when nothing more will come, with the error if there is one. */
   get closed(): Promise<MillraceError | undefined> {
     this.#closed ??= new Promise((resolve) => {
-      this.#settle = () => resolve(this.#error);
+      this.#settle = () => resolve(this.#outcome);
       if (this.#isOver) this.#settle();
     });
-    this.#rouse();
+    this.#link.tend();
     return this.#closed;
   }
 
-  /** Whether this delivery keeps the process alive. */
   get keeps(): boolean {
-    return this.#keep && (this.#isListening || this.#inlet.taker?.keeps === true);
+    if (!this.#isRef || this.#isOver) return false;
+    return this.#isListening || this.#link.incoming!.route?.keeps === true;
+  }
+
+  /** Whether the process stays alive while messages are delivered. */
+  set isRef(on: boolean) {
+    this.#isRef = on;
+    noteKeeping(this.#link);
   }
 
   listen(type: string, on: boolean): void {
-    this.change(() => {
-      if (type === "message") this.#isListening = on;
-      if (type === "close") this.#isWatching = on;
-    });
-  }
-
-  /** Sets whether the process stays alive while messages are delivered. */
-  keep(on: boolean): void {
-    this.change(() => this.#keep = on);
-  }
-
-  /**
-   * Runs `change`, which changes what this delivery is wanted for, and then acts on the new
-   * situation.
-   */
-  change(change: () => void): void {
-    const { watch } = this.endpoint;
-    const before = this.keeps;
-    change();
-    const { keeps } = this;
-    if (this.#isRunning && keeps !== before) {
-      watch.dwell(this.#inlet.peer, keeps);
-      watch.depart(before);
+    const link = this.#link;
+    if (type === "close") this.#isWatching = on;
+    if (type === "message" && on !== this.#isListening) {
+      this.#isListening = on;
+      if (!this.#isOver) turn.listening += on ? 1 : -1;
+      // The job that began to listen comes to its end first, as with a `MessagePort`.
+      const isThere = on && (link.sees(For.MESSAGES) || link.hasChanged());
+      if (isThere && !this.#isRunning) {
+        this.#isRunning = true;
+        nextTask(() => {
+          noteTurn();
+          this.#deliver();
+        });
+      }
     }
-    this.#rouse();
+    if (!this.#isRunning) link.tend();
+    noteKeeping(link);
   }
 
-  /** Notes that nothing more will come, and tells everybody, once. */
-  finish(error?: MillraceError | undefined): void {
+  tend(): number {
+    const link = this.#link;
+    const incoming = link.incoming!;
+    const { route, queue, takers } = incoming;
+    if (this.#isRunning) return 0;
+    let asks = route?.tend() ?? 0;
+    if (takers.length > 0) asks &= For.CALLS; // they come first
+    else if (this.#isListening && !this.#isOver) asks |= For.MESSAGES;
+    const isServing = (asks & For.FRAMES) !== 0;
+    const isThere = asks !== 0 && link.sees(asks) ||
+      isServing && (!this.#isOver && link.hasChanged() || queue[0] instanceof MillraceError);
+    if (isThere) {
+      if (this.#asleep > 0) link.endpoint.spinner.slept(now() - this.#asleep);
+      this.#asleep = 0;
+      this.#isRunning = true;
+      SETTLED.then(this.#next);
+      return 0;
+    }
+    const isWatched = route !== undefined || this.#closed !== undefined || this.#isWatching;
+    if (isWatched && !this.#isListening && !this.#isOver && takers.length === 0) {
+      this.#lookOut();
+      if (!this.#isOver) asks |= For.STATE;
+    }
+    return asks;
+  }
+
+  /** While nobody takes messages: finds out whether the pipe is over. Takes nothing but an `end`. */
+  #lookOut(): void {
+    const link = this.#link;
+    const incoming = link.incoming!;
+    const { route } = incoming;
+    if (link.isClosed) return this.finish(undefined);
+    // A port that only serves has nobody who would read what is in its queue.
+    if ((incoming.queue.length > 0 && route === undefined) || isLending(incoming)) return;
+    // With a full inbox, a port that serves has to be told too.
+    const isUnread = () => route === undefined || mayGoOn(incoming);
+    try {
+      let found = pull(incoming, Mode.PASS, true);
+      if ((incoming.bits & Bit.ENDED) !== 0) return this.finish(undefined);
+      if (found === Found.TAKEN || found === Found.IN_RING && isUnread()) return;
+      if (found === Found.IN_RING) {
+        load(incoming); // or what came since would seem new forever
+        route!.refuse();
+      }
+      const gone = link.hasChanged() ? stateError(link, "read") : undefined;
+      if (gone === undefined) return;
+      load(incoming);
+      found = pull(incoming, Mode.PASS, false);
+      if ((incoming.bits & Bit.ENDED) !== 0) this.finish(undefined);
+      else if (found === Found.NOTHING || found === Found.IN_RING && !isUnread()) {
+        this.finish(giveUpRest(incoming, gone));
+      }
+    } catch (reason) {
+      if (!(reason instanceof MillraceError)) throw reason;
+      route?.finish(reason);
+      this.finish(reason);
+    }
+  }
+
+  finish(reason: MillraceError | undefined): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    if (this.#isListening) turn.listening--;
     // This end's own `close` is no error, whatever error its calls report from now on.
-    this.#error = this.#inlet.link.closed ? undefined : error;
+    this.#outcome = this.#link.isClosed ? undefined : reason;
     this.#settle?.();
-    // Not inside the call that has found it. An audio worklet has no `queueMicrotask`.
-    Promise.resolve().then(() => this.#target.dispatchEvent(new PortCloseEvent(this.#error)));
-    this.#rouse();
+    // Not inside the call that has found it.
+    SETTLED.then(() =>
+      this.dispatch(new PortEvent("close", this.#target, undefined, this.#outcome))
+    );
+    noteKeeping(this.#link);
   }
 
-  /** Goes on with the next owner of the peer's endpoint, if this delivery was over. */
-  renew(): void {
-    if (!this.#isOver) return;
-    this.#isOver = false;
-    this.#error = this.#closed = this.#settle = undefined;
-    this.#rouse();
+  /** Calls the listeners. A method, so that a meter can measure how long they take. */
+  dispatch(event: PortEvent): void {
+    this.#target.dispatchEvent(event);
   }
 
-  /** Whether this delivery takes messages out of the ring. */
-  get #isTaking(): boolean {
-    if (this.#isOver) return this.#isListening && this.#hasUnread;
-    return this.#isListening || this.#inlet.taker?.isActive === true;
-  }
-
-  /** Whether messages are left that nobody has read; after `close` there are none. */
-  get #hasUnread(): boolean {
-    const inlet = this.#inlet;
-    return inlet.queue.length > 0 || (inlet.isOpen && inlet.own !== inlet.other);
-  }
-
-  /** Whether anybody wants to know of messages, of calls, or of the end. */
-  get #isWanted(): boolean {
-    return this.#isTaking || (!this.#isOver && (this.#isWatching || this.#closed !== undefined));
-  }
-
-  /**
-   * Starts this delivery if it is wanted, or, if it runs already, has it look at how things stand
-   * now.
-   */
-  #rouse(): void {
-    const { endpoint } = this;
-    if (this.#isRunning) {
-      if (endpoint.watch.remove(this)) serve(this);
-    } else if (this.#isWanted) {
-      this.#isRunning = true;
-      endpoint.watch.dwell(this.#inlet.peer, this.keeps);
-      // The job that began to listen comes to its end first, as with a MessagePort. If nothing has
-      // come yet, that is certain: what wakes this delivery later is a task.
-      if (!this.#inlet.hasMore && this.sleep()) return;
-      nextTask(true, this.keeps).then(() => serveInNewTurn(this));
+  /** Delivers one message, and what comes after it in the next microtask. */
+  #deliver(): void {
+    const link = this.#link;
+    const incoming = link.incoming!;
+    const { route, takers } = incoming;
+    const isServing = route !== undefined && (!this.#isListening || takers.length > 0);
+    if (!isServing && (!this.#isListening || takers.length > 0)) return this.#rest();
+    if (isLending(incoming)) { // `release` calls for it
+      after(layout.WAIT_POLL_MS, this.#next);
+      return;
     }
-  }
-
-  serve(): Standing {
-    const inlet = this.#inlet;
-    if (inlet.link.closed) this.finish();
-    if (!this.#isTaking) return this.#lookOut();
-    if (this.#reader.isBusy || inlet.isLending) return this.#stepAside();
-    this.#aim();
-    const event = this.#take();
-    if (event === undefined) return DRY;
-    if (event !== null) this.#target.dispatchEvent(event);
-    // Only a look that finds no message finds the end of the stream, or a final state.
-    return inlet.hasMore || !this.#isTaking ? MORE : DRY;
-  }
-
-  noteAsked(): boolean {
-    const { outgoing } = this.#inlet.link;
-    this.#hasAsked = outgoing !== undefined && outgoing.isAnswerDue;
-    if (this.#hasAsked) outgoing!.prepareForAnswer();
-    return this.#hasAsked;
-  }
-
-  sleep(): boolean {
-    const { endpoint } = this;
-    if (!this.#isTaking || this.#reader.isBusy || this.#inlet.isLending) return false;
-    this.#aim();
-    if (!endpoint.watch.add(this)) return false;
-    this.#asleep = this.#hasAsked && loopSpinnerOf(endpoint).learns ? now() : 0;
-    return true;
-  }
-
-  wake(): void {
-    if (this.#asleep > 0) loopSpinnerOf(this.endpoint).slept(now() - this.#asleep);
-    this.#asleep = 0;
-    serve(this);
-  }
-
-  #aim(): void {
-    const inlet = this.#inlet;
-    this.what = this.#isListening ? inlet : inlet.taker?.what ?? inlet;
-  }
-
-  /**
-   * Takes the next message. Returns its event; null for a message of a call, undefined for no
-   * message.
-   */
-  #take(): ArrivalEvent | null | undefined {
+    if (this.#isTurnOver()) {
+      return nextTask(() => {
+        noteTurn();
+        this.#deliver();
+      });
+    }
+    if (isServing) return this.#serve(route);
+    let event: PortEvent;
     try {
-      if (!this.#isListening) {
-        const found = this.#inlet.taker!.pump();
-        if (found instanceof MessageError) throw found;
-        return found ? null : undefined;
+      const data = tryRead(incoming, Mode.VALUE);
+      if (data === undefined) {
+        if (!hasEnded(incoming)) return this.#runDry();
+        this.finish(undefined);
+        return this.#rest();
       }
-      const data = this.#reader.tryRead();
-      if (data !== undefined) return new ArrivalEvent("message", data, this.#target);
-      if (this.#reader.ended) this.finish();
-    } catch (error) {
-      if (error instanceof MessageError) {
-        return new ArrivalEvent("messageerror", error, this.#target);
+      event = new PortEvent("message", this.#target, data);
+    } catch (reason) {
+      if (!(reason instanceof MillraceError)) throw reason;
+      if (reason.kind !== "MessageError") {
+        this.finish(reason);
+        return this.#rest();
       }
-      if (!(error instanceof MillraceError)) throw error;
-      this.finish(error);
+      event = new PortEvent("messageerror", this.#target, reason);
     }
-    return undefined;
+    this.#noteDelivered();
+    this.dispatch(event);
+    SETTLED.then(this.#next); // the promises of the listeners come first, and what they posted
   }
 
-  /**
-   * Leaves what comes to asynchronous reads, or to the user of a lent frame, until they are done.
-   */
-  #stepAside(): Standing {
-    const again = () => serve(this);
-    if (this.#reader.isBusy) this.#reader.served().then(again);
-    else {
-      // Nothing tells of a release: that is on the hot path, and to lend for long is rare here.
-      const timer = setTimeout(again, WAIT_POLL_MS);
-      if (!this.#keep) unref(timer);
-    }
-    return AWAY;
-  }
-
-  /**
-   * While nobody takes messages: waits until a state may have ended the pipe, or stops if it has.
-   */
-  #lookOut(): Standing {
-    const inlet = this.#inlet;
-    const { watch } = this.endpoint;
-    const outcome = this.#isWanted ? settleOutcome(inlet) : undefined;
-    if (outcome !== undefined) this.finish(outcome.error);
-    if (!this.#isWanted) {
-      this.#isRunning = false;
-      watch.depart(this.keeps);
-    } else if (inlet.hasMore || inlet.isLending || inlet.link.isFinal()) {
-      watch.rest(this); // somebody else has to read what is left; nothing rings when that is done
+  /** Begins calls, and takes what comes: messages of calls, and those that wait to be read. */
+  #serve(route: Route): void {
+    const incoming = this.#link.incoming!;
+    const { queue, takers } = incoming;
+    route.begin();
+    const isTaken = takers.length > 0;
+    const [first] = queue;
+    let found = isTaken ? Found.NOTHING : Found.TAKEN;
+    if (!isTaken && first instanceof MillraceError) {
+      queue.shift();
+      this.#noteDelivered();
+      this.dispatch(new PortEvent("messageerror", this.#target, first));
     } else {
-      // This wait asks for no message, so it arms nothing.
-      const look = () => inlet.look();
-      const lookAround = () => inlet.lookAround();
-      this.what = { peer: inlet.peer, look, lookAround, arm() {}, stayArmed() {}, disarm() {} };
-      if (!watch.add(this)) return LATE;
+      // No longer than there is nothing to begin: to take a message in runs no code but our own.
+      while (found === Found.TAKEN && !route.isDue && !this.#isTurnOver()) {
+        found = keepNext(incoming, true);
+        if (found === Found.TAKEN) this.#noteDelivered();
+      }
+      if (found !== Found.TAKEN) {
+        if (!isTaken) this.#lookOut();
+        return this.#runDry();
+      }
     }
-    return AWAY;
+    SETTLED.then(this.#next);
+  }
+
+  #noteDelivered(): void {
+    if (turn.delivered++ === 0) turn.began = now();
+    this.#hops = 0;
+  }
+
+  /** Whether the event loop has to turn. All ports of the thread have one turn together. */
+  #isTurnOver(): boolean {
+    const { turnCount = 256, turnTime = 4 } = this.#options;
+    const { delivered } = turn;
+    if (delivered === 0 || delivered < turnCount && delivered % 4 !== 0) return false;
+    return delivered >= turnCount || now() - turn.began >= turnTime;
+  }
+
+  /** Ends the run. */
+  #rest(): void {
+    this.#isRunning = false;
+    this.#link.tend();
+  }
+
+  /** Everything is delivered: waits for an answer to what the listeners have sent, or sleeps. */
+  #runDry(): void {
+    const link = this.#link;
+    const incoming = link.incoming!;
+    link.prepare(0);
+    const hasAsked = noteAsked(incoming);
+    if (!hasAsked && this.#hops++ < HOPS) return void SETTLED.then(this.#next);
+    this.#hops = 0;
+    if (hasAsked && this.#spin()) return void SETTLED.then(this.#next);
+    this.#asleep = hasAsked && turn.listening < 2 && link.endpoint.spinner.learns ? now() : 0;
+    turn.began = now(); // what is slept is not spent
+    this.#rest();
+  }
+
+  /** Spins for an answer, if that pays; not while other ports of the thread may have messages. */
+  #spin(): boolean {
+    const { endpoint } = this.#link;
+    const { spinner } = endpoint;
+    const asks = this.#isListening ? For.MESSAGES : For.FRAMES;
+    if (turn.listening > 1 || !spinner.isDue()) return this.#link.sees(asks);
+    const ms = Math.min(spinner.budget, SPIN_MS);
+    return spinner.spin(this.#link, asks, ms, Infinity);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The events of a port: their types, and an event target that knows whether anybody listens. See
- * `spec/port.md`.
+ * The events of a port, and its listeners. They are called here and not by the platform, whose
+ * dispatch took a quarter of an echo.
  *
  * @module
  */
@@ -8,95 +8,8 @@
 import type { MessageError, MillraceError } from "../error.ts";
 
 /**
- * The event `close`: nothing more will come, for the reason in `error`.
- *
- * @example
- * ```ts
- * import { Port } from "@millrace/millrace";
- *
- * const port = Port.create();
- * port.onclose = ({ error }) => console.log(error?.code ?? "closed"); // "closed"
- * port.close();
- * ```
- */
-export class PortCloseEvent extends Event {
-  /** Undefined if the peer has ended its stream, or `close` was called here. */
-  readonly error: MillraceError | undefined;
-
-  /** Makes the event. */
-  constructor(error?: MillraceError | undefined) {
-    super("close");
-    this.error = error;
-  }
-}
-
-/**
- * The event of a message, which is a `MessageEvent` to everybody who asks. A port calls its
- * listeners itself. The platform would convert each member of its own events, and check what is
- * dispatched, by the rules of WebIDL, which took a quarter of an echo (measured: Node 24, Deno
- * 2.9).
- *
- * The class becomes a subclass of `MessageEvent` only when somebody asks an event what it is, by
- * `instanceof`. In Node, the first touch of that global loads the library of `fetch`, which takes
- * 30 to 50 ms (measured: Node 24).
- */
-export class ArrivalEvent extends Event {
-  override readonly type: string;
-  readonly data: unknown;
-  override readonly target: EventTarget;
-  override readonly currentTarget: EventTarget;
-  override readonly srcElement: EventTarget;
-  /** Whether no further listener may be called. */
-  isStopped = false;
-
-  /** Makes the event, `message` or `messageerror`, of a port. */
-  constructor(type: string, data: unknown, port: EventTarget) {
-    super(type);
-    this.type = type;
-    this.data = data;
-    this.target = this.currentTarget = this.srcElement = port;
-    if (!Object.hasOwn(ArrivalEvent.prototype, "ports")) becomeWhenAsked(this);
-  }
-
-  override composedPath(): [EventTarget] {
-    return [this.target];
-  }
-
-  override stopImmediatePropagation(): void {
-    super.stopImmediatePropagation();
-    this.isStopped = true;
-  }
-
-  get [Symbol.toStringTag](): string {
-    return "MessageEvent";
-  }
-}
-
-/**
- * Makes the class a subclass of `MessageEvent` when somebody asks what an event is. Until then a
- * proxy stands in its chain of prototypes and notices that question. Everything that the platform
- * stores in each event, as in this one, is also defined in front of the proxy, so that storing it
- * does not go through the proxy: that took 0.5 µs an event.
- */
-function becomeWhenAsked(event: ArrivalEvent): void {
-  const { prototype } = ArrivalEvent;
-  for (const key of Reflect.ownKeys(event)) {
-    Object.defineProperty(prototype, key, { value: undefined, writable: true });
-  }
-  const ports = Object.freeze([]);
-  Object.assign(prototype, { origin: "", lastEventId: "", source: null, ports });
-  const asked = new Proxy(Event.prototype, {
-    getPrototypeOf() {
-      Object.setPrototypeOf(prototype, MessageEvent.prototype);
-      return MessageEvent.prototype;
-    },
-  });
-  Object.setPrototypeOf(prototype, asked);
-}
-
-/**
- * The event of a message: a `MessageEvent` whose type says what its data is, even where the
- * platform's own type does not, as in programs for Node without the library `dom`.
+ * The event of a message. It has what a `MessageEvent` has, and its type says what its data is; but
+ * it is an `Event` of this library's own, which a thread that has just started makes sooner.
  *
  * @example
  * ```ts
@@ -137,11 +50,7 @@ export interface PortMessageEvent<T = unknown> extends Omit<MessageEvent, "data"
  * ```
  */
 export interface PortEventMap<In = unknown> {
-  /**
-   * A message has come: `data` is its value. In Node, to ask the event what it is, for instance by
-   * `instanceof`, loads the library of `fetch` once, as the global `MessageEvent` does: 30 to 50
-   * ms.
-   */
+  /** A message has come: `data` is its value. */
   message: PortMessageEvent<In>;
   /** A message was lost: `data` is the error that says why. */
   messageerror: PortMessageEvent<MessageError>;
@@ -197,6 +106,72 @@ export interface PortListenerOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/**
+ * The event of the end of a port: nothing more will come.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortCloseEvent } from "@millrace/millrace";
+ *
+ * const log = ({ error }: PortCloseEvent) => console.log(error); // undefined
+ * const here = Port.create();
+ * here.onclose = log;
+ * const there = Port.attach(here.memory); // usually in another thread
+ * there.end();
+ * await here.closed;
+ * ```
+ */
+export interface PortCloseEvent extends Event {
+  /** Undefined if the peer has ended its stream, or `close` was called here. */
+  readonly error: MillraceError | undefined;
+}
+
+/** An event of a port. Members of the platform's event that are getters there are fields here. */
+export class PortEvent extends Event {
+  override readonly type: string;
+  override readonly target: EventTarget;
+  override readonly currentTarget: EventTarget;
+  readonly data: unknown;
+  readonly error: MillraceError | undefined;
+  /** Whether no further listener may be called. */
+  isStopped = false;
+
+  /** Makes the event of a port. */
+  constructor(type: string, port: EventTarget, data: unknown, error?: MillraceError | undefined) {
+    super(type);
+    this.type = type;
+    this.target = this.currentTarget = port;
+    this.data = data;
+    this.error = error;
+  }
+
+  get origin(): string {
+    return "";
+  }
+
+  get lastEventId(): string {
+    return "";
+  }
+
+  get source(): null {
+    return null;
+  }
+
+  get ports(): readonly [] {
+    return NONE;
+  }
+
+  override composedPath(): [EventTarget] {
+    return [this.target];
+  }
+
+  override stopImmediatePropagation(): void {
+    this.isStopped = true;
+  }
+}
+
+const NONE: readonly [] = /* @__PURE__ */ Object.freeze([]) as [];
+
 /** Where the events of a port come from. */
 export interface EventSource {
   /** Tells the source whether anybody listens to events of this type. */
@@ -208,8 +183,8 @@ interface Listener {
   readonly type: string;
   /** The listener that was given, by which this one is found; undefined for a handler. */
   readonly key: PortListener<Event> | undefined;
-  readonly capture: boolean;
   readonly once: boolean;
+  readonly capture: boolean;
   /** What is called; for a handler, the one that was set last. */
   call: PortListener<Event>;
   /** Whether the listener was removed. */
@@ -218,6 +193,11 @@ interface Listener {
 }
 
 type Handler<E> = ((event: E) => unknown) | null;
+
+/** Whether events of this type are a port's own. The platform dispatches all others. */
+function isOwn(type: string): boolean {
+  return type === "message" || type === "messageerror" || type === "close";
+}
 
 /**
  * The event target that every port is.
@@ -303,7 +283,8 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     listener: PortListener<any> | null,
     options?: boolean | PortListenerOptions,
   ): void {
-    if (listener) this.#add(type, listener, listener, options);
+    if (!isOwn(type)) super.addEventListener(type, listener, options as AddEventListenerOptions);
+    else if (listener) this.#add(type, listener, listener, options);
   }
 
   /** Removes a listener. Without a listener to `message` the delivery stops. */
@@ -324,27 +305,41 @@ export class PortEventTarget<In = unknown> extends EventTarget {
     listener: PortListener<any> | null,
     options?: boolean | PortListenerOptions,
   ): void {
-    if (listener) this.#find(type, listener, isCapture(options))?.remove();
+    if (!isOwn(type)) super.removeEventListener(type, listener, options as EventListenerOptions);
+    else if (listener) this.#find(type, listener, isCapture(options))?.remove();
   }
 
   /** Calls the listeners of an event. */
   override dispatchEvent(event: Event): boolean {
-    const isOwn = event instanceof ArrivalEvent;
-    if (!isOwn) setTarget(event, this);
     const { type } = event;
-    for (const listener of this.#listeners) {
-      if (listener.type !== type || listener.isOver) continue;
-      if (listener.once) listener.remove();
-      const { call } = listener;
-      try {
-        if (typeof call === "function") call.call(this, event);
-        else call.handleEvent(event);
-      } catch (error) {
-        report(error);
+    if (!isOwn(type)) return super.dispatchEvent(event);
+    if (!(event instanceof PortEvent)) { // The platform gives it its target, and notes what stops it.
+      const over = new AbortController();
+      for (const listener of this.#listeners) {
+        const call = (each: Event) => each === event && this.#call(listener, event);
+        super.addEventListener(type, call, over);
       }
-      if ((event as ArrivalEvent).isStopped) break;
+      const isDone = super.dispatchEvent(event);
+      over.abort();
+      return isDone;
     }
-    return isOwn || !event.defaultPrevented;
+    for (const listener of this.#listeners) {
+      this.#call(listener, event);
+      if (event.isStopped) break;
+    }
+    return true;
+  }
+
+  #call(listener: Listener, event: Event): void {
+    if (listener.type !== event.type || listener.isOver) return;
+    if (listener.once) listener.remove();
+    const { call } = listener;
+    try {
+      if (typeof call === "function") call.call(this, event);
+      else call.handleEvent(event);
+    } catch (error) {
+      report(error);
+    }
   }
 
   #add(
@@ -361,7 +356,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
       signal?.removeEventListener("abort", remove);
       this.#set(type, this.#listeners.filter((each) => each !== listener));
     };
-    const listener: Listener = { type, key, capture, once, call, isOver: false, remove };
+    const listener: Listener = { type, key, once, capture, call, isOver: false, remove };
     signal?.addEventListener("abort", remove);
     this.#set(type, [...this.#listeners, listener]);
   }
@@ -374,7 +369,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
   #find(
     type: string,
     key: PortListener<Event> | undefined,
-    capture: boolean,
+    capture = false,
   ): Listener | undefined {
     return this.#listeners.find((each) =>
       each.type === type && each.key === key && each.capture === capture
@@ -382,25 +377,21 @@ export class PortEventTarget<In = unknown> extends EventTarget {
   }
 
   #handler<E>(type: string): Handler<E> {
-    return (this.#find(type, undefined, false)?.call ?? null) as Handler<E>;
+    return (this.#find(type, undefined)?.call ?? null) as Handler<E>;
   }
 
   /** Sets a handler, which keeps the place among the listeners where it was first set. */
   #setHandler<E>(type: string, handler: Handler<E>): void {
-    const listener = this.#find(type, undefined, false);
+    const listener = this.#find(type, undefined);
     if (typeof handler !== "function") listener?.remove();
     else if (listener !== undefined) listener.call = handler as PortListener<Event>;
     else this.#add(type, undefined, handler as PortListener<Event>);
   }
 }
 
-/** Gives an event of another class the members that the platform gives it in its own dispatch. */
-function setTarget(event: Event, target: EventTarget): void {
-  const at = { value: target, configurable: true };
-  const { stopImmediatePropagation: value } = ArrivalEvent.prototype;
-  const stopImmediatePropagation = { value, configurable: true };
-  const members = { target: at, currentTarget: at, srcElement: at, stopImmediatePropagation };
-  Object.defineProperties(event, members);
+/** The same listener with and without `capture` counts as two. */
+function isCapture(options: boolean | PortListenerOptions | undefined): boolean {
+  return options === true || Object(options).capture === true;
 }
 
 /** Reports what a listener has thrown as the platform does, by a dispatch of the platform's own. */
@@ -410,8 +401,4 @@ function report(error: unknown): void {
     throw error;
   });
   target.dispatchEvent(new Event("error"));
-}
-
-function isCapture(options: boolean | PortListenerOptions | undefined): boolean {
-  return options === true || Object(options).capture === true;
 }

@@ -2,7 +2,8 @@
 
 import { assert } from "@std/assert";
 import { codeOf } from "../testing/fixture.ts";
-import { Port, type PortCreateOptions } from "./port.ts";
+import { Port } from "./port.ts";
+import type { PortCreateOptions } from "./options.ts";
 
 // deno-lint-ignore no-explicit-any
 export function ports(options: PortCreateOptions<any, any> = {}): [Port<any>, Port<any>] {

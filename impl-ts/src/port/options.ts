@@ -1,23 +1,71 @@
 /**
- * The options of a port, and its geometry. See `spec/port.md`.
+ * What a port can be told when it is made, and how it is handed over. See `spec/port.md`.
  *
  * @module
  */
 
 import type { Codec, CodecName } from "../codec/codec.ts";
-import { cannot, requireOptions, unusable } from "../error.ts";
-import { findRing, type ReaderOptions, requireReaderOptions } from "../pipe/pipe.ts";
-import { requireWriterOptions, type WriterOptions } from "../pipe/pipe.ts";
-import { type DeliveryOptions, requireDeliveryOptions } from "./delivery.ts";
-import { type PostingOptions, requireName, requirePostingOptions } from "./outbox.ts";
+import { requireOptions, throwCannot, throwSegmentError, throwTypeError } from "../error.ts";
+import { type Channel, type Geometry, requireInteger, segmentSize } from "../memory/plan.ts";
 import { type AttachOptions, type Memory, type Segment, sharedMemory } from "../memory/segment.ts";
 import {
-  type Channel,
-  type Geometry,
-  requireInteger,
-  segmentSize,
-} from "../memory/segment_geometry.ts";
-import { requireTime } from "../wait/spinner.ts";
+  findRing,
+  type ReaderOptions,
+  requireReaderOptions,
+  requireWriterOptions,
+  type WriterOptions,
+} from "../pipe/link.ts";
+import { requireSpin } from "../wait/spin.ts";
+import { type DeliveryOptions, requireDeliveryOptions } from "./delivery.ts";
+
+/**
+ * Options of the queue of posted messages.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PostingOptions } from "@millrace/millrace";
+ *
+ * const bounded: PostingOptions = { queueLimit: 1, overflow: "reject" };
+ * using port = Port.create<number>({ capacity: 256, ...bounded });
+ * while (port.tryWrite(0)); // nobody reads
+ * port.postMessage(1);
+ * console.log((await port.postMessage(2).catch((error) => error)).code); // "port.overflow"
+ * ```
+ */
+export interface PostingOptions {
+  /** The most messages that are posted and not in the ring yet, from 1. Default 1,024. */
+  readonly queueLimit?: number | undefined;
+  /**
+   * What becomes of a message that is posted when the queue is full. Default `wait`.
+   *
+   * - `wait`: it is queued all the same. A caller that awaits each promise never fills it.
+   * - `reject`: its promise rejects with an `OverflowError`.
+   */
+  readonly overflow?: "wait" | "reject" | undefined;
+}
+
+/**
+ * Options of one posted message.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ *
+ * using port = Port.create<string>({ capacity: 256 });
+ * while (port.tryWrite("nobody reads"));
+ * const changing = new AbortController();
+ * const posted = port.postMessage("take me back", { signal: changing.signal });
+ * changing.abort("changed my mind");
+ * console.log(await posted.catch((reason) => reason)); // "changed my mind"
+ * ```
+ */
+export interface PostOptions {
+  /**
+   * Takes back the message if it is not in the ring yet: its promise rejects with the signal's
+   * reason.
+   */
+  readonly signal?: AbortSignal | undefined;
+}
 
 /**
  * Which end of a port: `a` is endpoint 0, `b` is endpoint 1.
@@ -49,8 +97,8 @@ export type Side = "a" | "b";
  * console.log(there.read({ timeout: 1000 })); // "hello"
  * ```
  */
-export interface PortOptions<In = unknown, Out = In>
-  extends WriterOptions<Out>, ReaderOptions<In>, PostingOptions<Out>, DeliveryOptions {
+export interface PortOptions<In = unknown, Out = never>
+  extends WriterOptions<Out>, ReaderOptions<In>, PostingOptions, DeliveryOptions {
   /** How values become payloads: a codec of this library, or your own. Default `json`. */
   readonly codec?: CodecName | Codec<In, Out> | undefined;
   /** Which end this is. `create` takes `a` by default, `attach` takes `b`. */
@@ -154,20 +202,22 @@ export function portMemory(options: PortCreateOptions<unknown, never> = {}): Sha
 export function endpointOf({ side, endpoint }: PortAttachOptions<unknown, never>): number {
   if (endpoint === undefined) return side === "a" ? 0 : 1;
   if (side === undefined) return endpoint;
-  cannot("attach port: side and endpoint are both given");
+  throwCannot("attach port: side and endpoint are both given");
 }
 
 /** Throws for options that a port cannot use. */
-export function requirePortOptions(options: PortOptions<unknown, never>): void {
-  const { side = "a", spin, nap, inboxCount = 0, inboxSize = 0 } = options;
+export function requirePortOptions(options: PortOptions): void {
+  const { side = "a", overflow = "wait", inboxCount = 0, inboxSize = 0, queueLimit = 1 } = options;
   requireInteger("inboxCount", inboxCount, 0);
   requireInteger("inboxSize", inboxSize, 0);
-  requireName("side", side, ["a", "b"]);
-  requireTime("spin", spin);
-  requireTime("nap", nap);
+  requireInteger("queueLimit", queueLimit, 1);
+  requireSpin(options.spin);
+  if (side !== "a" && side !== "b") throwTypeError(`side must be a or b: ${side}`);
+  if (overflow !== "wait" && overflow !== "reject") {
+    throwTypeError(`overflow must be wait or reject: ${overflow}`);
+  }
   requireWriterOptions(options);
   requireReaderOptions(options);
-  requirePostingOptions(options);
   requireDeliveryOptions(options);
 }
 
@@ -176,5 +226,46 @@ export function findRings(segment: Segment, index: number): [Channel, Channel] {
   const outgoing = findRing(segment, undefined, (channel) => channel.writer === index);
   const incoming = findRing(segment, undefined, (channel) => channel.reader === index);
   if (outgoing.reader === incoming.writer) return [outgoing, incoming];
-  unusable("channel", "attach port: its rings have different peers");
+  throwSegmentError("channel", "attach port: its rings have different peers");
+}
+
+/**
+ * A plain object from which `Port.from` makes the other end of a port in another thread.
+ *
+ * @example
+ * ```ts
+ * import { Port, type PortHandoff } from "@millrace/millrace";
+ *
+ * const handoff: PortHandoff & { name: string } = Port.create().handoff({ name: "log" });
+ * console.log(Port.isHandoff(structuredClone(handoff)), handoff.endpoint); // true 1
+ * ```
+ */
+export interface PortHandoff {
+  /** Marks the object as a handoff. */
+  readonly millrace: "port";
+  /** The memory of the port. */
+  readonly memory: Memory;
+  /** Index of the endpoint that is handed over. */
+  readonly endpoint: number;
+}
+
+/** Makes a handoff, with the properties that the caller adds. */
+export function makeHandoff<Extra extends object>(
+  segment: Segment,
+  endpoint: number,
+  extra: Extra | undefined,
+): PortHandoff & Extra {
+  if (!segment.shared) throwCannot("hand port over: its memory is not shared");
+  const handoff: PortHandoff = { millrace: "port", memory: segment.memory, endpoint };
+  const taken = Object.keys(handoff).find((name) => Object.hasOwn(extra ?? {}, name));
+  if (taken === undefined) return { ...extra as Extra, ...handoff };
+  throwCannot(`hand port over: ${taken} is a property of every handoff`);
+}
+
+/** Whether a value is a handoff, as far as that can be seen without attaching. */
+export function isHandoff(value: unknown): value is PortHandoff {
+  if (typeof value !== "object" || value === null) return false;
+  const { millrace, memory, endpoint } = value as Partial<PortHandoff>;
+  return millrace === "port" && typeof memory === "object" && memory !== null &&
+    Number.isInteger(endpoint);
 }

@@ -38,29 +38,10 @@ export type StreamPort<In = unknown, Out = In> = Omit<
   Port<In, Out>,
   // These wait for room or for a message. Their twins `try…` and `…Async` are there.
   | "read"
-  | "readInto"
-  | "readMany"
-  | "readMessage"
   | "write"
-  | "writeMany"
-  | "writeMessage"
-  // These lend what lies in the memory of both sides.
-  | "abandon"
-  | "claim"
-  | "finish"
-  | "peek"
-  | "publish"
-  | "release"
-  | "tryClaim"
-  | "tryPeek"
-  // These are about that memory, and about who has attached to it.
+  // These are about the memory of both sides, and about who has attached to it.
   | "handoff"
   | "memory"
   | "peerIndex"
   | "segment"
-  | "waitForPeer"
-  | "waitForPeerAsync"
-  // These offer all of the above.
-  | "reader"
-  | "writer"
 >;

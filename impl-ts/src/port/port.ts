@@ -4,33 +4,53 @@
  * @module
  */
 
-import { cannot, MillraceError, requireOptions } from "../error.ts";
-import { Link, type Message, type WaitOptions } from "../pipe/pipe.ts";
-import type { Lent, Place } from "../pipe/lend.ts";
-import { Inbox } from "../pipe/inbox.ts";
-import { waitForPeer, waitForPeerAsync } from "../pipe/peer.ts";
-import { Reader } from "../pipe/reader.ts";
-import { type ClaimOptions, type MessageInit, Writer } from "../pipe/writer.ts";
-import { Delivery } from "./delivery.ts";
-import { PortEventTarget } from "./events.ts";
-import { isHandoff, makeHandoff, type PortHandoff } from "./handoff.ts";
-import { endpointOf, findRings, portGeometry, requirePortOptions } from "./options.ts";
-import type { PortAttachOptions, PortCreateOptions, PortOptions } from "./options.ts";
-import { Outbox, type PostOptions } from "./outbox.ts";
-import { readableOf, writableOf } from "./stream.ts";
+import { failure, MillraceError, requireOptions, throwCannot, throwTypeError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
+import type { Channel } from "../memory/plan.ts";
 import { type AttachOptions, type Memory, Segment } from "../memory/segment.ts";
-import type { Channel } from "../memory/segment_geometry.ts";
-import { Endpoint, type Stats } from "../wait/endpoint.ts";
-
-export { portGeometry, portMemory, requirePortOptions } from "./options.ts";
-export type { PortAttachOptions, PortCreateOptions, PortOptions, Side } from "./options.ts";
+import { hasEnded, Incoming, Mode, read, readAsync, tryRead } from "../pipe/incoming.ts";
+import { closeLink, Link, requireWait, tendSoon, type WaitOptions } from "../pipe/link.ts";
+import {
+  append,
+  encode,
+  end,
+  endAsync,
+  keep,
+  makeSend,
+  Outgoing,
+  promiseOf,
+  pump,
+  requireFree,
+  requireWritable,
+  type Send,
+  tryWrite,
+  write,
+  writeAsync,
+} from "../pipe/outgoing.ts";
+import { attachEndpoint, requireVacant, type Stats } from "../wait/endpoint.ts";
+import { PortDelivery } from "./delivery.ts";
+import { PortEventTarget } from "./events.ts";
+import {
+  endpointOf,
+  findRings,
+  isHandoff,
+  makeHandoff,
+  type PortAttachOptions,
+  type PortCreateOptions,
+  portGeometry,
+  type PortHandoff,
+  type PortOptions,
+  type PostOptions,
+  requirePortOptions,
+} from "./options.ts";
 
 /** A symbol cannot be cloned: Deno and Node then throw a `DataCloneError` with this text. */
 const UNPOSTABLE = /* @__PURE__ */ Symbol(
   "Cannot post a port itself: post port.handoff() in its place",
 );
-const DEFAULT_INBOX_COUNT = 1024;
-const DEFAULT_INBOX_SIZE = 16 * 1024 * 1024;
+/** Values of one batch, and its UTF-16 units. */
+const RUN_COUNT = 64;
+const RUN_SIZE = 12 * 1024;
 
 /**
  * One end of a pair that sends messages both ways: by blocking calls, promises, events or streams.
@@ -64,17 +84,13 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * @internal
    */
   readonly unpostable: symbol = UNPOSTABLE;
-  /** The segment in which both pipes lie. */
-  readonly segment: Segment;
   readonly #link: Link;
-  readonly #writer: Writer<Out>;
-  readonly #reader: Reader<In>;
-  readonly #options: PortOptions<unknown, never>;
-  // Made when they are first needed.
-  #delivery: Delivery<In> | undefined;
-  #outbox: Outbox | undefined;
-  #readable: ReadableStream<In> | undefined;
-  #writable: WritableStream<Out> | undefined;
+  readonly #outgoing: Outgoing;
+  readonly #incoming: Incoming;
+  readonly #delivery: PortDelivery;
+  readonly #options: PortOptions;
+  /** UTF-16 units and bytes that were posted since the ring was looked at. */
+  #gathered = 0;
 
   /**
    * Makes the port of an attached endpoint and its two rings; for hubs. Use `Port.create` or
@@ -82,34 +98,14 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    *
    * @internal
    */
-  constructor(
-    link: Link,
-    outgoing: Channel,
-    incoming: Channel,
-    options: PortOptions<unknown, never>,
-  ) {
-    const { inboxCount = DEFAULT_INBOX_COUNT, inboxSize = DEFAULT_INBOX_SIZE } = options;
-    super(() => this.delivery);
-    const reader = new Reader<In>(link, incoming, options);
-    this.#options = { ...options }; // the caller may change its own later
-    this.segment = link.endpoint.segment;
+  constructor(link: Link, outgoing: Channel, incoming: Channel, options: PortOptions) {
+    super(() => this.#delivery);
+    const own = { ...options }; // the caller may change its own later
     this.#link = link;
-    this.#reader = reader;
-    this.#writer = new Writer<Out>(link, outgoing, options);
-    this.#writer.outlet.idle = new Inbox(reader.inlet, inboxCount, inboxSize);
-    link.port = this;
-  }
-
-  /**
-   * Begins anew with the next owner of the peer's endpoint: delivers the events, and makes the
-   * streams, of what comes from that owner. See `vacatePeer`.
-   *
-   * @internal
-   */
-  renew(): void {
-    this.#readable = this.#writable = undefined;
-    this.#reader.inlet.taker?.renew();
-    this.#delivery?.renew();
+    this.#options = own;
+    this.#incoming = new Incoming(link, incoming, own);
+    this.#outgoing = new Outgoing(link, outgoing, own);
+    this.#delivery = new PortDelivery(link, this, own);
   }
 
   /**
@@ -180,9 +176,9 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     handoff: unknown,
     options: PortOptions<In, Out> & AttachOptions & { readonly side?: undefined } = {},
   ): Port<In, Out> {
-    if (!isHandoff(handoff)) cannot("make port: this is no handoff of one");
-    const { memory, endpoint } = handoff;
-    return Port.attach<In, Out>(memory, { ...requireOptions(options), endpoint });
+    if (!isHandoff(handoff)) throwCannot("make port: this is no handoff of one");
+    const own = { ...requireOptions(options), endpoint: handoff.endpoint };
+    return Port.attach<In, Out>(handoff.memory, own);
   }
 
   /**
@@ -198,11 +194,25 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     index: number,
     options: PortOptions<In, Out>,
   ): Port<In, Out> {
-    Endpoint.requireVacant(segment, index);
+    requireVacant(segment, index);
     const [outgoing, incoming] = findRings(segment, index);
-    const endpoint = Endpoint.attach(segment, index, options);
-    const link = new Link(endpoint, outgoing.reader);
+    const link = new Link(attachEndpoint(segment, index, options), outgoing.reader);
     return new Port<In, Out>(link, outgoing, incoming, options);
+  }
+
+  /** The segment in which both pipes lie. */
+  get segment(): Segment {
+    return this.#link.endpoint.segment;
+  }
+
+  /**
+   * Both pipes; for the functions that stand on them. A getter, so that a port can be printed and
+   * spread.
+   *
+   * @internal
+   */
+  get link(): Link {
+    return this.#link;
   }
 
   /** The memory of the port, to be posted to the other thread. */
@@ -222,18 +232,32 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
 
   /** Whether the peer has ended its stream, and everything was read. */
   get ended(): boolean {
-    return this.#reader.ended;
+    return hasEnded(this.#incoming);
+  }
+
+  /** Kind of the message that was read last. 1 is data, 3 a call, 4 a return, 5 a throw. */
+  get kind(): number {
+    return this.#incoming.kind;
+  }
+
+  /** Codec of the message that was read last, as a number. */
+  get codec(): number {
+    return this.#incoming.codec;
+  }
+
+  /** Tag of the message that was read last: a number that its writer chose. */
+  get tag(): number {
+    return this.#incoming.tag;
   }
 
   /**
    * Resolves when nothing more will come: with undefined if the peer has ended its stream or
    * `close` was called here, otherwise with the error; it never rejects. What the peer has
-   * published is delivered first, so somebody has to read it. A port that serves or makes calls
-   * does not wait for that: its unread messages can be read afterwards. This promise alone does not
-   * keep the process alive.
+   * published is delivered first, so somebody has to read it. This promise alone does not keep the
+   * process alive.
    */
   get closed(): Promise<MillraceError | undefined> {
-    return this.delivery.closed;
+    return this.#delivery.closed;
   }
 
   /** What this endpoint has counted since it attached. */
@@ -246,58 +270,70 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     return this.#link.peer;
   }
 
-  /** The writing half, with everything that it offers. */
-  get writer(): Writer<Out> {
-    return this.#writer;
+  /**
+   * Reads one message. Blocks until there is one. Returns undefined at the timeout, and after the
+   * end of the stream: see `ended`.
+   *
+   * @throws {MessageError} if a message was lost; the next call goes on with the one after it.
+   * @throws {PeerClosedError} if the writer has closed without an `end`, and everything is read.
+   * @throws {PeerFailedError} if the writer is marked failed, and everything is read.
+   * @throws {ClosedError} if this end is closed or marked failed.
+   * @throws {CorruptError} if the writer broke the ring.
+   * @throws {ForbiddenError} on a thread that must not block.
+   */
+  read(options?: WaitOptions): In | undefined {
+    return read(this.#incoming, Mode.VALUE, options) as In | undefined;
   }
 
-  /** The reading half, with everything that it offers. */
-  get reader(): Reader<In> {
-    return this.#reader;
+  /** Reads one message if there is one; otherwise returns undefined. Never waits. */
+  tryRead(): In | undefined {
+    return tryRead(this.#incoming, Mode.VALUE) as In | undefined;
+  }
+
+  /** `read` without blocking. Calls are served in the order in which they were made. */
+  readAsync(options?: WaitOptions): Promise<In | undefined> {
+    return readAsync(this.#incoming, Mode.VALUE, options) as Promise<In | undefined>;
+  }
+
+  /** Reads message after message until the stream ends. Leaving the loop leaves the port open. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<In, void, void> {
+    for (let value; (value = await this.readAsync()) !== undefined;) yield value;
   }
 
   /**
-   * The messages that arrive, as a stream. Each pull reads one message, and none is read ahead. The
-   * stream ends with the peer's stream, and fails with what `readAsync` throws, for a lost message
-   * too.
+   * Writes one message. Blocks while there is no room for it; meanwhile, arriving messages go into
+   * the inbox.
    *
-   * Cancelling the stream closes the port, since nobody will read what comes. To go on reading,
-   * release the stream's reader, or loop over `values({ preventCancel: true })`.
-   *
-   * @example
-   * ```ts
-   * import { Port } from "@millrace/millrace";
-   *
-   * using here = Port.create<string>();
-   * using there = Port.attach<string>(here.memory); // usually in another thread
-   * there.writeMany(["a", "b"]);
-   * there.end();
-   * const upper = new TransformStream<string, string>({
-   *   transform: (text, to) => to.enqueue(text.toUpperCase()),
-   * });
-   * for await (const text of here.readable.pipeThrough(upper)) console.log(text); // "A", then "B"
-   * ```
+   * @throws {TimeoutError} at the timeout; the reader drops the part that was written.
+   * @throws {PeerClosedError} if the reader has closed.
+   * @throws {PeerFailedError} if the reader is marked failed.
+   * @throws {ClosedError} if this end is closed, marked failed, or has ended its stream.
+   * @throws {CorruptError} if the reader broke the ring.
+   * @throws {TypeError} if the codec cannot carry the value.
    */
-  get readable(): ReadableStream<In> {
-    return this.#readable ??= readableOf(this.#reader, () => this.close());
+  write(value: Out, options?: WaitOptions): void {
+    requireWait(options);
+    write(this.#outgoing, value, options);
   }
 
   /**
-   * A stream that sends what is written to it. A write is done when the message is in the ring.
-   * Closing the stream ends the outgoing messages, as `endAsync` does; aborting it closes the port.
+   * Writes one message if there is room for all of it. Returns whether it did. Never waits.
    *
-   * @example
-   * ```ts
-   * import { Port } from "@millrace/millrace";
-   *
-   * using here = Port.create<number>();
-   * using there = Port.attach<number>(here.memory); // usually in another thread
-   * await ReadableStream.from([1, 2]).pipeTo(here.writable);
-   * for await (const n of there) console.log(n); // 1, then 2
-   * ```
+   * @throws {RangeError} if the message is too large to be written at once even to an empty ring.
    */
-  get writable(): WritableStream<Out> {
-    return this.#writable ??= writableOf(this.#writer, () => this.close());
+  tryWrite(value: Out): boolean {
+    return tryWrite(this.#outgoing, value);
+  }
+
+  /**
+   * Writes one message without blocking. Messages keep the order of the calls. The promise resolves
+   * when the whole message is in the ring; until then, bytes that were passed in must not change.
+   *
+   * Rejects with what `write` throws.
+   */
+  async writeAsync(value: Out, options?: WaitOptions): Promise<void> {
+    requireWait(options);
+    await writeAsync(this.#outgoing, value, options);
   }
 
   /**
@@ -305,7 +341,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * call. Messages posted in one job go out together: at the end of the job, when they fill a
    * quarter of the ring, or before a call that blocks. Those that find no room go out in the
    * background, as soon as there is room. Short JSON messages go in batches, but a message that a
-   * `signal` or `drop-oldest` may take back goes alone.
+   * `signal` may take back goes alone.
    *
    * The promise resolves when the message is in the ring, and rejects when it will not come there;
    * messages of one batch share one promise. The caller need not handle it. The option `overflow`
@@ -325,171 +361,104 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * ```
    */
   postMessage(value: Out, options?: PostOptions): Promise<void> {
-    return this.outbox.post(value, options);
+    if (options !== null) requireOptions(options);
+    // Callers of a `MessagePort` pass their transfers like this.
+    if (options && (Array.isArray(options) || "transfer" in options)) {
+      throwTypeError(
+        "Cannot post message: nothing is transferred, values are copied; write a Uint8Array as it is",
+      );
+    }
+    const outgoing = this.#outgoing;
+    requireFree(outgoing);
+    const signal = options?.signal;
+    let send: Send | undefined;
+    try {
+      send = encode(outgoing, value, outgoing.spare);
+      signal?.throwIfAborted();
+      requireWritable(outgoing);
+      this.#requireRoom();
+    } catch (reason) {
+      // What the codec throws, at the call; that this end has closed is no mistake of the caller's.
+      if (send === undefined && !(reason instanceof MillraceError)) throw reason;
+      const promise = Promise.reject(reason);
+      promise.catch(() => {});
+      return promise;
+    }
+    const size = send.text?.length ?? send.size;
+    this.#gathered = outgoing.first === undefined ? size : this.#gathered + size;
+    const promise = this.#join(send, size, signal) ?? this.#append(send, size, signal);
+    // So that the peer reads while more is posted.
+    if (this.#gathered > outgoing.capacity >> 2) {
+      this.#gathered = 0;
+      pump(outgoing);
+    }
+    tendSoon(this.#link);
+    return promise;
+  }
+
+  /** Adds a JSON text to the last message of the queue, if both are short. */
+  #join({ text }: Send, size: number, signal: AbortSignal | undefined): Promise<void> | undefined {
+    const { last } = this.#outgoing;
+    if (text === undefined || signal !== undefined || last === undefined) return undefined;
+    if (last.room <= size) return undefined;
+    last.text += `,${text}`;
+    last.room = ++last.count < RUN_COUNT ? last.room - size - 1 : 0;
+    return last.promise;
+  }
+
+  #append(send: Send, size: number, signal: AbortSignal | undefined): Promise<void> {
+    const outgoing = this.#outgoing;
+    keep(send, true); // the caller's bytes may change at once
+    outgoing.spare = makeSend(layout.FRAME_KIND_DATA);
+    append(outgoing, send);
+    const promise = promiseOf(outgoing, send, signal && { signal });
+    promise.catch(() => {}); // the caller need not handle it
+    if (signal === undefined && send.text !== undefined && outgoing.mayBatch) {
+      // [frame.batch_whole] A UTF-16 unit takes at most three bytes, and there are two brackets.
+      send.room = Math.floor(Math.min(RUN_SIZE, outgoing.largest / 3)) - 2 - size;
+    }
+    return promise;
+  }
+
+  /** Throws if no more may be posted. */
+  #requireRoom(): void {
+    const { overflow, queueLimit = 1024 } = this.#options;
+    if (overflow !== "reject") return;
+    let count = this.#countWaiting();
+    if (count < queueLimit) return;
+    pump(this.#outgoing); // what was posted in this job may find room
+    count = this.#countWaiting();
+    if (count < queueLimit) return;
+    throw failure("port.overflow", `post: ${count} messages wait for room`);
+  }
+
+  #countWaiting(): number {
+    let count = 0;
+    for (let send = this.#outgoing.first; send !== undefined; send = send.next) {
+      if (send.sent < 0) count += send.count;
+    }
+    return count;
   }
 
   /**
-   * The queue of posted messages; for calls.
+   * Ends the outgoing stream: the peer gets everything that was written and posted, and then the
+   * end. Never waits. From now on nothing can be written, and a second call does nothing.
    *
-   * @internal
+   * If the peer has closed or failed, or somebody else has closed this end or marked it failed,
+   * there is nobody to tell, and the call does nothing. [pipe.end_closed] So in a `finally` block
+   * it does not hide an error that was thrown before.
    */
-  get outbox(): Outbox {
-    return this.#outbox ??= new Outbox(this.#writer.outlet, this.#options);
+  end(): void {
+    end(this.#outgoing);
   }
 
   /**
-   * Brings messages to listeners; for calls.
-   *
-   * @internal
+   * Ends the stream as `end` does, and waits until the end is in the ring. Rejects with the reason
+   * if posts before it are lost. The options can give up the wait, but not the end.
    */
-  get delivery(): Delivery<In> {
-    return this.#delivery ??= new Delivery<In>(this.#reader, this.#options, this);
-  }
-
-  /** See `Writer.write`. While the call waits for room, arriving messages go into the inbox. */
-  write(value: Out, options?: WaitOptions): void {
-    this.#writer.write(value, options);
-  }
-
-  /** See `Writer.tryWrite`. */
-  tryWrite(value: Out): boolean {
-    return this.#writer.tryWrite(value);
-  }
-
-  /** See `Writer.writeAsync`. */
-  writeAsync(value: Out, options?: WaitOptions): Promise<void> {
-    return this.#writer.writeAsync(value, options);
-  }
-
-  /** See `Writer.writeMany`; `port.writer.written` says how many it has written. */
-  writeMany(values: readonly Out[], options?: WaitOptions): void {
-    this.#writer.writeMany(values, options);
-  }
-
-  /** See `Writer.writeMessage`. */
-  writeMessage(message: MessageInit, options?: WaitOptions): void {
-    this.#writer.writeMessage(message, options);
-  }
-
-  /** See `Writer.tryWriteMessage`. */
-  tryWriteMessage(message: MessageInit): boolean {
-    return this.#writer.tryWriteMessage(message);
-  }
-
-  /** See `Writer.claim`. */
-  claim(size: number, options?: ClaimOptions): Place {
-    return this.#writer.claim(size, options);
-  }
-
-  /** See `Writer.tryClaim`. */
-  tryClaim(size: number, options?: ClaimOptions): Place | undefined {
-    return this.#writer.tryClaim(size, options);
-  }
-
-  /** See `Writer.finish`. */
-  finish(size?: number): void {
-    this.#writer.finish(size);
-  }
-
-  /** See `Writer.publish`. */
-  publish(size?: number): void {
-    this.#writer.publish(size);
-  }
-
-  /** See `Writer.abandon`. */
-  abandon(): void {
-    this.#writer.abandon();
-  }
-
-  /** See `Reader.read`. */
-  read(options?: WaitOptions): In | undefined {
-    return this.#reader.read(options);
-  }
-
-  /** See `Reader.tryRead`. */
-  tryRead(): In | undefined {
-    return this.#reader.tryRead();
-  }
-
-  /** See `Reader.readAsync`. */
-  readAsync(options?: WaitOptions): Promise<In | undefined> {
-    return this.#reader.readAsync(options);
-  }
-
-  /** See `Reader.readMany`. */
-  readMany(max: number, options?: WaitOptions): In[] | undefined {
-    return this.#reader.readMany(max, options);
-  }
-
-  /** See `Reader.tryReadMany`. */
-  tryReadMany(max: number): In[] | undefined {
-    return this.#reader.tryReadMany(max);
-  }
-
-  /** See `Reader.readManyAsync`. */
-  readManyAsync(max: number, options?: WaitOptions): Promise<In[] | undefined> {
-    return this.#reader.readManyAsync(max, options);
-  }
-
-  /** Reads message after message until the stream ends, as `Reader` does. */
-  [Symbol.asyncIterator](): AsyncGenerator<In, void, void> {
-    return this.#reader[Symbol.asyncIterator]();
-  }
-
-  /** See `Reader.readMessage`. */
-  readMessage(options?: WaitOptions): Message | undefined {
-    return this.#reader.readMessage(options);
-  }
-
-  /** See `Reader.tryReadMessage`. */
-  tryReadMessage(): Message | undefined {
-    return this.#reader.tryReadMessage();
-  }
-
-  /** See `Reader.readMessageAsync`. */
-  readMessageAsync(options?: WaitOptions): Promise<Message | undefined> {
-    return this.#reader.readMessageAsync(options);
-  }
-
-  /** See `Reader.readInto`. */
-  readInto(target: Uint8Array, options?: WaitOptions): number | undefined {
-    return this.#reader.readInto(target, options);
-  }
-
-  /** See `Reader.tryReadInto`. */
-  tryReadInto(target: Uint8Array): number | undefined {
-    return this.#reader.tryReadInto(target);
-  }
-
-  /** See `Reader.peek`. */
-  peek(options?: WaitOptions): Lent | undefined {
-    return this.#reader.peek(options);
-  }
-
-  /** See `Reader.tryPeek`. */
-  tryPeek(): Lent | undefined {
-    return this.#reader.tryPeek();
-  }
-
-  /** See `Reader.release`. */
-  release(): void {
-    this.#reader.release();
-  }
-
-  /**
-   * Blocks until the other side has attached. Returns whether it has; false at the timeout. Only
-   * this call finds out that a worker never comes. If the peer has come and is gone again, the next
-   * call reports that.
-   *
-   * @throws {ClosedError} if this end is closed or failed.
-   */
-  waitForPeer(options?: WaitOptions): boolean {
-    return waitForPeer(this.#link, options);
-  }
-
-  /** `waitForPeer` without blocking. */
-  waitForPeerAsync(options?: WaitOptions): Promise<boolean> {
-    return waitForPeerAsync(this.#link, options);
+  async endAsync(options?: WaitOptions): Promise<void> {
+    requireWait(options);
+    await endAsync(this.#outgoing, options);
   }
 
   /**
@@ -497,36 +466,20 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * called. A port without a listener does not keep it alive; reads and writes that wait always do.
    */
   ref(): void {
-    this.delivery.keep(true);
+    this.#delivery.isRef = true;
   }
 
-  /** Lets the process end although somebody listens to the port. */
+  /** Lets the process end although somebody listens to this port. */
   unref(): void {
-    this.delivery.keep(false);
+    this.#delivery.isRef = false;
   }
 
   /**
-   * Ends the outgoing stream, after what was posted; reading goes on. Does nothing if the peer has
-   * closed. See `Writer.end`. [port.end]
-   */
-  end(): void {
-    this.#writer.end();
-  }
-
-  /** Ends the outgoing stream, and waits until all of it is in the ring. See `Writer.endAsync`. */
-  endAsync(options?: WaitOptions): Promise<void> {
-    return this.#writer.endAsync(options);
-  }
-
-  /**
-   * Closes both directions now. All waits of this port end, asynchronous ones included. What this
-   * job has posted still goes out as far as there is room; the promises of the rest reject.
-   * [port.close]
+   * Closes both directions now. What was posted goes out as far as there is room; what is not read
+   * is dropped, and every wait ends with `pipe.closed`. [port.close]
    */
   close(): void {
-    this.#outbox?.flushLast();
-    this.#reader.close();
-    this.#delivery?.finish();
+    closeLink(this.#link);
   }
 
   /** The same as `close`. */
@@ -534,16 +487,11 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     this.close();
   }
 
-  /**
-   * Ends the outgoing stream, waits until everything that was posted is in the ring, and closes.
-   * How long that takes is up to the peer; to wait no longer, use `endAsync` with a timeout, and
-   * `close`.
-   */
+  /** Ends the stream, waits until everything that was posted is in the ring, and closes. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.endAsync();
-    } catch (error) {
-      // The peer has gone, or this end has: there is nothing left to wait for.
+    } catch (error) { // if the peer or this end has gone, nothing is left to wait for
       if (!(error instanceof MillraceError)) throw error;
     } finally {
       this.close();

@@ -1,8 +1,11 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
 import { assertCode, codeOf, pattern } from "../testing/fixture.ts";
-import { Port, type PortCreateOptions, portGeometry, portMemory } from "./port.ts";
+import { Port } from "./port.ts";
+import { type PortCreateOptions, portGeometry, portMemory } from "./options.ts";
 import { Segment } from "../memory/segment.ts";
+import { abandon, claim, peek, publish, release } from "../more/lend.ts";
+import { readInto, readMessage, writeMessage } from "../more/raw.ts";
 
 // deno-lint-ignore no-explicit-any
 function ports(options: PortCreateOptions = {}): [Port<any>, Port<any>] {
@@ -29,17 +32,17 @@ Deno.test("Port is disposed by using, and its halves offer everything", () => {
   const here = Port.create({ codec: "bytes" });
   {
     using there = Port.attach(here.memory, { codec: "bytes" });
-    const place = there.claim(3);
+    const place = claim(there, 3);
     place.payload.set([1, 2, 3]);
-    there.publish();
-    assertEquals(here.peek()?.payload.slice(), Uint8Array.of(1, 2, 3));
-    here.release();
-    there.writer.claim(1);
-    there.abandon();
-    there.writeMessage({ payload: pattern(3), codec: 200, tag: 9 });
-    assertEquals(here.readMessage(), { kind: 1, codec: 200, tag: 9, payload: pattern(3) });
-    assertEquals(here.readInto(new Uint8Array(1), { timeout: 0 }), undefined);
-    assertEquals(here.reader.ended, false);
+    publish(there);
+    assertEquals(peek(here)?.payload.slice(), Uint8Array.of(1, 2, 3));
+    release(here);
+    claim(there, 1);
+    abandon(there);
+    writeMessage(there, { payload: pattern(3), codec: 200, tag: 9 });
+    assertEquals(readMessage(here), { kind: 1, codec: 200, tag: 9, payload: pattern(3) });
+    assertEquals(readInto(here, new Uint8Array(1), { timeout: 0 }), undefined);
+    assertEquals(here.ended, false);
   }
   assertCode(() => here.read(), "peer.closed");
 });
@@ -118,12 +121,12 @@ Deno.test("the inbox serves every kind of read, and the end behind it", async ()
   b.end();
   await codeOf(a.writeAsync(pattern(900), { timeout: 1 }));
   assertEquals([a.ended, a.read()], [false, pattern(20)]);
-  assertEquals(a.readMessage()?.payload, pattern(20, 1));
+  assertEquals(readMessage(a)?.payload, pattern(20, 1));
   const target = new Uint8Array(20);
-  assertThrows(() => a.readInto(new Uint8Array(19)), RangeError);
-  assertEquals([a.readInto(target), target], [20, pattern(20, 2)]);
-  assertEquals(a.peek()?.payload, pattern(20, 3));
-  a.release();
+  assertThrows(() => readInto(a, new Uint8Array(19)), RangeError);
+  assertEquals([readInto(a, target), target], [20, pattern(20, 2)]);
+  assertEquals(peek(a)?.payload, pattern(20, 3));
+  release(a);
   assertEquals([a.read(), a.ended], [undefined, true]);
 });
 

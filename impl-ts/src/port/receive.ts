@@ -4,7 +4,7 @@
  * @module
  */
 
-import { cannot, requireOptions } from "../error.ts";
+import { requireOptions, throwCannot } from "../error.ts";
 import { Port } from "./port.ts";
 import type { PortOptions } from "./options.ts";
 import type { AttachOptions } from "../memory/segment.ts";
@@ -127,5 +127,5 @@ function parentOf(scope: Scope): HandoffSource {
     ? scope
     : scope.process?.getBuiltinModule?.("node:worker_threads")?.parentPort;
   if (port) return port as HandoffSource;
-  cannot("receive port: this thread is no worker, and no source is given");
+  throwCannot("receive port: this thread is no worker, and no source is given");
 }

@@ -1,24 +1,25 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { codeOf } from "../testing/fixture.ts";
+import { codeOf, pipe } from "../testing/fixture.ts";
 import { MessageError, PeerClosedError } from "../error.ts";
-import { pipe } from "../testing/fixture.ts";
 import { fill, ports, until } from "./fixture.ts";
+import { readMany, readManyAsync, tryReadMany, writeMany } from "../more/many.ts";
+import { readableOf, writableOf } from "../more/streams.ts";
 
 Deno.test("readMany takes what is there, up to a number, and waits for the first", async () => {
   const [a, b] = ports();
-  assertEquals([a.tryReadMany(3), a.readMany(3, { timeout: 1 })], [undefined, undefined]);
-  b.writeMany([1, 2, 3]);
+  assertEquals([tryReadMany(a, 3), readMany(a, 3, { timeout: 1 })], [undefined, undefined]);
+  writeMany(b, [1, 2, 3]);
   b.write(4);
-  assertEquals([a.readMany(2), a.tryReadMany(5), a.tryReadMany(5)], [[1, 2], [3, 4], undefined]);
-  const reading = a.readManyAsync(9, { timeout: 1000 });
-  b.writeMany([5, 6]);
+  assertEquals([readMany(a, 2), tryReadMany(a, 5), tryReadMany(a, 5)], [[1, 2], [3, 4], undefined]);
+  const reading = readManyAsync(a, 9, { timeout: 1000 });
+  writeMany(b, [5, 6]);
   assertEquals(await reading, [5, 6]);
-  assertEquals(await a.readManyAsync(9, { timeout: 1 }), undefined);
+  assertEquals(await readManyAsync(a, 9, { timeout: 1 }), undefined);
   b.write(7);
   b.end();
-  assertEquals([a.readMany(9), a.ended, a.readMany(9), a.ended], [[7], true, undefined, true]);
-  assertEquals(await a.readManyAsync(9), undefined);
-  for (const max of [0, -1, 1.5, NaN]) await assertRejects(() => a.readManyAsync(max), RangeError);
+  assertEquals([readMany(a, 9), a.ended, readMany(a, 9), a.ended], [[7], true, undefined, true]);
+  assertEquals(await readManyAsync(a, 9), undefined);
+  for (const max of [0, -1, 1.5, NaN]) await assertRejects(() => readManyAsync(a, max), RangeError);
 });
 
 Deno.test("readMany reports a lost message behind those before it, in order", () => {
@@ -26,18 +27,18 @@ Deno.test("readMany reports a lost message behind those before it, in order", ()
   writer.write(1);
   writer.write("x".repeat(30));
   writer.write(2);
-  assertEquals(reader.readMany(9), [1]);
+  assertEquals(readMany(reader, 9), [1]);
   try {
-    reader.tryReadMany(9);
+    tryReadMany(reader, 9);
     assert(false);
   } catch (error) {
     assert(error instanceof MessageError);
   }
-  assertEquals([reader.readMany(9), reader.tryRead()], [[2], undefined]);
+  assertEquals([readMany(reader, 9), reader.tryRead()], [[2], undefined]);
   writer.write(3);
   writer.write("x".repeat(30));
   writer.end();
-  assertEquals([reader.readMany(9), reader.ended], [[3], false]);
+  assertEquals([readMany(reader, 9), reader.ended], [[3], false]);
   try {
     reader.read();
     assert(false);
@@ -49,7 +50,7 @@ Deno.test("readMany reports a lost message behind those before it, in order", ()
 
 Deno.test("for await reads to the end, goes on behind a break, and throws failures", async () => {
   const [a, b] = ports();
-  b.writeMany([1, 2, 3]);
+  writeMany(b, [1, 2, 3]);
   for await (const value of a) if (value === 2) break;
   b.write(4);
   b.end();
@@ -71,8 +72,7 @@ Deno.test("readable reads one message for each that is pulled, and none ahead", 
   b.write(1);
   b.write(2);
   b.write(3);
-  const stream = a.readable;
-  assert(stream === a.readable);
+  const stream = readableOf(a);
   const reader = stream.getReader();
   assertEquals(await reader.read(), { done: false, value: 1 });
   await new Promise((resolve) => setTimeout(resolve, 5));
@@ -85,22 +85,22 @@ Deno.test("readable reads one message for each that is pulled, and none ahead", 
 Deno.test("readable fails as the reads do, and cancelling it closes the port", async () => {
   const [a, b] = ports();
   b.close();
-  await assertRejects(() => a.readable.getReader().read(), PeerClosedError);
+  await assertRejects(() => readableOf(a).getReader().read(), PeerClosedError);
   const [c, d] = ports();
-  d.writeMany([1, 2]);
-  for await (const value of c.readable.values({ preventCancel: true })) {
+  writeMany(d, [1, 2]);
+  for await (const value of readableOf(c).values({ preventCancel: true })) {
     assertEquals(value, 1);
     break;
   }
   assertEquals(c.read(), 2);
-  await c.readable.cancel();
+  await readableOf(c).cancel();
   assertEquals(await codeOf(c.readAsync()), "pipe.closed");
   assertEquals(await codeOf(d.readAsync()), "peer.closed");
 });
 
 Deno.test("a write to writable is done when the message is in the ring", async () => {
   const [a, b] = ports({ capacity: 256 });
-  const writer = a.writable.getWriter();
+  const writer = writableOf(a).getWriter();
   await writer.write(0);
   fill(a);
   let done = 0;
@@ -117,7 +117,7 @@ Deno.test("a write to writable is done when the message is in the ring", async (
 Deno.test("aborting writable closes the port, also under a write that waits", async () => {
   const [a] = ports({ capacity: 256 });
   fill(a);
-  const writing = a.writable.getWriter();
+  const writing = writableOf(a).getWriter();
   const waiting = assertRejects(() => writing.write("x".repeat(200)), Error, "enough");
   await new Promise((resolve) => setTimeout(resolve, 5));
   await writing.abort(new Error("enough"));
@@ -127,20 +127,20 @@ Deno.test("aborting writable closes the port, also under a write that waits", as
 
 Deno.test("aborting writable closes the port, and a peer that goes fails it", async () => {
   const [a, b] = ports();
-  await a.writable.abort("enough");
+  await writableOf(a).abort("enough");
   assertEquals(await codeOf(b.readAsync()), "peer.closed");
   const [c, d] = ports();
   d.close();
-  await assertRejects(() => c.writable.getWriter().write(1), PeerClosedError);
+  await assertRejects(() => writableOf(c).getWriter().write(1), PeerClosedError);
 });
 
 Deno.test("streams pipe through a port and back", async () => {
   const [a, b] = ports({ capacity: 256 });
-  const echo = b.readable.pipeTo(b.writable);
+  const echo = readableOf(b).pipeTo(writableOf(b));
   const source = ReadableStream.from(Array.from({ length: 50 }, (_, i) => "x".repeat(i)));
-  const sending = source.pipeTo(a.writable);
+  const sending = source.pipeTo(writableOf(a));
   const sizes: number[] = [];
-  for await (const value of a.readable) sizes.push(value.length);
+  for await (const value of readableOf(a)) sizes.push(value.length);
   await Promise.all([echo, sending]);
   assertEquals(sizes, Array.from({ length: 50 }, (_, i) => i));
 });
@@ -149,9 +149,9 @@ Deno.test("a stream, a loop, reads and events share what comes, each message onc
   const [a, b] = ports();
   const seen: number[] = [];
   a.onmessage = ({ data }) => seen.push(data);
-  const stream = a.readable.getReader();
+  const stream = readableOf(a).getReader();
   const pulled = [stream.read(), a.readAsync()];
-  b.writeMany([0, 1, 2, 3]);
+  writeMany(b, [0, 1, 2, 3]);
   await Promise.all(pulled.map(async (each) => {
     const value = await each;
     seen.push(typeof value === "object" ? value.value : value);
@@ -165,7 +165,7 @@ Deno.test("aborting writable while it is being closed closes the port", async ()
   const [a] = ports({ capacity: 256 });
   fill(a);
   const posted = codeOf(a.postMessage("posted"));
-  const writing = a.writable.getWriter();
+  const writing = writableOf(a).getWriter();
   const closing = codeOf(writing.close());
   await new Promise((resolve) => setTimeout(resolve, 5));
   await codeOf(writing.abort(new Error("enough")));
@@ -187,7 +187,7 @@ Deno.test("[ring.one_load] readMany ends though the peer goes on writing", () =>
   }) as typeof load;
   let read: number[] | undefined;
   try {
-    read = reader.tryReadMany(1e9);
+    read = tryReadMany(reader, 1e9);
   } finally {
     Atomics.load = load;
   }

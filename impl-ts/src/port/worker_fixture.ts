@@ -1,6 +1,7 @@
 /** The other threads of `handoff_test.ts`. Every wait in them is bounded. */
 
 import { Port, type PortHandoff } from "../mod.ts";
+import { readableOf, writableOf } from "../more/streams.ts";
 
 const WAIT = { timeout: 60_000 };
 
@@ -26,7 +27,7 @@ async function serve(handoff: unknown): Promise<void> {
     port.onmessage = ({ data }) => port.postMessage(data);
     await port.closed;
   } else if (handoff.mode === "streams") {
-    await port.readable.pipeTo(port.writable);
+    await readableOf(port).pipeTo(writableOf(port));
   } else if (handoff.mode === "early") {
     port.postMessage("first");
     scope.postMessage("posted");

@@ -12,16 +12,23 @@ import {
   requireCodec,
 } from "../codec/codec.ts";
 import { type MillraceError, PeerClosedError, raise, requireOptions } from "../error.ts";
-import { ENDPOINT_COUNT_MAX } from "../memory/layout.ts";
-import { deadlineOfCall, Link, requireWait, type WaitOptions } from "../pipe/pipe.ts";
+import { layout } from "../memory/layout.ts";
+import {
+  closeLink,
+  deadlineOfCall,
+  Link,
+  ownError,
+  requireWait,
+  type WaitOptions,
+} from "../pipe/link.ts";
 import { propertyChannel, type PropertyPlan } from "./name.ts";
 import { PropertyReader } from "./reader.ts";
 import { PropertyError, Slots } from "./slots.ts";
 import { PropertyWriter, requireWriter } from "./writer.ts";
 import { isPast, type Memory, Segment } from "../memory/segment.ts";
-import { requireInteger } from "../memory/segment_geometry.ts";
-import { Several, type Waitable } from "../wait/wait.ts";
-import { Endpoint, type EndpointOptions } from "../wait/endpoint.ts";
+import { requireInteger } from "../memory/plan.ts";
+import { Several, type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
+import { attachEndpoint, type EndpointOptions, hasEnded } from "../wait/endpoint.ts";
 
 /**
  * How one end of a group of properties writes and reads values, and how it waits.
@@ -110,7 +117,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
 
   private constructor(segment: Segment, index: number, options: SharedPropertiesOptions) {
     const { codec = "json", codecs } = options;
-    requireInteger("endpoint", index, 0, ENDPOINT_COUNT_MAX - 1);
+    requireInteger("endpoint", index, 0, layout.ENDPOINT_COUNT_MAX - 1);
     requireCodec(codec);
     codecTable("json", codecs as readonly AnyCodec[] | undefined);
     // If two properties have the same name, it means the first. [property.find]
@@ -119,7 +126,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     }
     this.#segment = segment;
     this.#options = options;
-    this.#link = new Link(Endpoint.attach(segment, index, options), index);
+    this.#link = new Link(attachEndpoint(segment, index, options), index);
   }
 
   /**
@@ -269,7 +276,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
     for (let waits = 0;; waits++) {
       const name = this.#changed(readers);
       if (name !== undefined || isPast(deadline)) return name as K | undefined;
-      this.#link.endpoint.wait(this.#waitableOf(readers), deadline, waits);
+      waitFor(this.#link.endpoint, this.#waitableOf(readers), deadline, waits);
     }
   }
 
@@ -285,7 +292,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
       const name = this.#changed(readers);
       if (name !== undefined || isPast(deadline)) return name as K | undefined;
       const what = this.#waitableOf(readers);
-      await this.#link.endpoint.waitAsync(what, deadline, options.signal);
+      await waitForAsync(this.#link.endpoint, what, deadline, options.signal);
     }
   }
 
@@ -331,8 +338,8 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
 
   /** Closes this thread's endpoint, and wakes all waits for its properties. Values stay. */
   close(): void {
-    if (this.#link.closed) return;
-    this.#link.close();
+    if (this.#link.isClosed) return;
+    closeLink(this.#link);
     if (this.#link.endpoint.isDetached) return;
     for (const [name, slots] of this.#slots) {
       if (slots.writer === this.endpoint) this.writer(name as keyof T & string).wake();
@@ -362,7 +369,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
    */
   #changed(readers: readonly PropertyReader[]): string | undefined {
     const { endpoint } = this.#link;
-    if (this.#link.closed || endpoint.hasEnded()) raise(this.#link.ownError("wait"));
+    if (this.#link.isClosed || hasEnded(endpoint)) raise(ownError(this.#link, "wait"));
     const changed = readers.find(({ change }) => change.look());
     if (changed !== undefined) return changed.name;
     const gone = readers.map((reader) => reader.gone);

@@ -9,8 +9,8 @@
  * @module
  */
 
-import * as layout from "../memory/layout.ts";
-import { type ChannelGeometry, requireInteger } from "../memory/segment_geometry.ts";
+import { layout } from "../memory/layout.ts";
+import { type ChannelGeometry, requireInteger } from "../memory/plan.ts";
 
 const SLOTS = layout.PROPERTY_SLOT_COUNT;
 /** The size of the smallest slot in bytes. The size of a larger slot is a multiple of it. */

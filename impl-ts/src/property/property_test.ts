@@ -8,8 +8,13 @@ import {
   SegmentError,
 } from "../error.ts";
 import { unsliced, withoutSlices } from "../testing/fixture.ts";
-import { propertyChannel, PropertyError, PropertyReader, PropertyWriter } from "./property.ts";
-import { SharedProperties } from "./property.ts";
+import {
+  propertyChannel,
+  PropertyError,
+  PropertyReader,
+  PropertyWriter,
+  SharedProperties,
+} from "./property.ts";
 import { Segment } from "../memory/segment.ts";
 import { until } from "../port/fixture.ts";
 import { failEndpoint } from "../wait/state.ts";

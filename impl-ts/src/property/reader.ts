@@ -4,17 +4,39 @@
  * @module
  */
 
-import { type AnyCodec, type Codec, type CodecTable, codecTable, copyOut } from "../codec/codec.ts";
-import { decodeForeign, decodeJson, decodeText } from "../codec/codec.ts";
+import {
+  type AnyCodec,
+  type Codec,
+  type CodecTable,
+  codecTable,
+  copyOut,
+  decodeForeign,
+  decodeJson,
+  decodeText,
+} from "../codec/codec.ts";
 import { type MillraceError, PeerClosedError, raise, requireOptions } from "../error.ts";
-import { CODEC_BYTES, CODEC_JSON, CODEC_TEXT, ENDPOINT_COUNT_MAX } from "../memory/layout.ts";
-import { deadlineOfCall, Link, requireWait, type WaitOptions } from "../pipe/pipe.ts";
+import { layout } from "../memory/layout.ts";
+import {
+  closeLink,
+  deadlineOfCall,
+  Link,
+  ownError,
+  peerError,
+  requireWait,
+  type WaitOptions,
+} from "../pipe/link.ts";
 import { NONE, Slots } from "./slots.ts";
 import { type View, viewOf } from "./writer.ts";
 import { isPast, type Segment } from "../memory/segment.ts";
-import { requireInteger } from "../memory/segment_geometry.ts";
-import { Endpoint, type EndpointOptions } from "../wait/endpoint.ts";
-import type { Waitable } from "../wait/wait.ts";
+import { requireInteger } from "../memory/plan.ts";
+import {
+  attachEndpoint,
+  Endpoint,
+  type EndpointOptions,
+  hasEnded,
+  requireVacant,
+} from "../wait/endpoint.ts";
+import { type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
 
 /**
  * Which property to open, through which endpoint, and which codecs read its values.
@@ -99,11 +121,11 @@ export class PropertyReader<T = unknown> {
     options: PropertyReaderOptions<T> = {},
   ): PropertyReader<T> {
     const { property, endpoint = 1, codecs } = requireOptions(options);
-    requireInteger("endpoint", endpoint, 0, ENDPOINT_COUNT_MAX - 1);
+    requireInteger("endpoint", endpoint, 0, layout.ENDPOINT_COUNT_MAX - 1);
     const table = codecTable("json", codecs as readonly AnyCodec[] | undefined);
-    Endpoint.requireVacant(segment, endpoint);
+    requireVacant(segment, endpoint);
     const slots = Slots.find(segment, property);
-    return new PropertyReader<T>(Endpoint.attach(segment, endpoint, options), slots, table);
+    return new PropertyReader<T>(attachEndpoint(segment, endpoint, options), slots, table);
   }
 
   /** The name of the property; empty if it has none. */
@@ -185,7 +207,7 @@ export class PropertyReader<T = unknown> {
     const { endpoint } = this.#link;
     for (let waits = 0; !this.#hasChanged(); waits++) {
       if (isPast(deadline)) return false;
-      endpoint.wait(this.#change, deadline, waits);
+      waitFor(endpoint, this.#change, deadline, waits);
     }
     return true;
   }
@@ -196,7 +218,7 @@ export class PropertyReader<T = unknown> {
     const deadline = deadlineOfCall(options);
     while (!this.#hasChanged()) {
       if (isPast(deadline)) return false;
-      await this.#link.endpoint.waitAsync(this.#change, deadline, options.signal);
+      await waitForAsync(this.#link.endpoint, this.#change, deadline, options.signal);
     }
     return true;
   }
@@ -240,7 +262,7 @@ export class PropertyReader<T = unknown> {
 
   /** Closes the endpoint, and ends its waits. */
   close(): void {
-    this.#link.close();
+    closeLink(this.#link);
   }
 
   /** Closes the endpoint; see `close`. */
@@ -264,7 +286,7 @@ export class PropertyReader<T = unknown> {
    * @internal
    */
   get gone(): MillraceError | undefined {
-    const gone = this.#link.peerError("wait for property");
+    const gone = peerError(this.#link, "wait for property");
     // Loads the version after the state: a value that was set before the writer ended can still be
     // got.
     return gone !== undefined && this.#change.look() ? undefined : gone;
@@ -272,7 +294,7 @@ export class PropertyReader<T = unknown> {
 
   #requireOpen(): void {
     const link = this.#link;
-    if (link.closed || link.endpoint.hasEnded()) raise(link.ownError("get property"));
+    if (link.isClosed || hasEnded(link.endpoint)) raise(ownError(link, "get property"));
   }
 
   /** Whether there is a new version. @throws {MillraceError} if the property can change no more. */
@@ -284,11 +306,11 @@ export class PropertyReader<T = unknown> {
 
   #decode(copy: Uint8Array, size: number): unknown {
     switch (this.#slots.codec) {
-      case CODEC_JSON:
+      case layout.CODEC_JSON:
         return decodeJson(copy.subarray(0, size));
-      case CODEC_TEXT:
+      case layout.CODEC_TEXT:
         return decodeText(copy.subarray(0, size));
-      case CODEC_BYTES:
+      case layout.CODEC_BYTES:
         return copyOut(copy, 0, size);
       default:
         return decodeForeign(copyOut(copy, 0, size), this.#slots.codec, this.#codecs);

@@ -7,12 +7,12 @@
  * @module
  */
 
-import { copyInto, NO_WORDS } from "../codec/codec.ts";
+import { copyInto, NO_WORDS } from "../codec/payload.ts";
 import { MillraceError } from "../error.ts";
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { nameIn } from "./name.ts";
-import { memoryGone, type Segment } from "../memory/segment.ts";
-import type { Channel } from "../memory/segment_geometry.ts";
+import { type Segment, throwGone } from "../memory/segment.ts";
+import type { Channel } from "../memory/plan.ts";
 
 // V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const SLOTS = layout.PROPERTY_SLOT_COUNT;
@@ -129,7 +129,7 @@ export class Slots {
 
   /** The version of the last complete value, loaded once. */
   version(): number {
-    if (this.#control.length === 0) memoryGone();
+    if (this.#control.length === 0) throwGone();
     return Atomics.load(this.#control, VERSION);
   }
 

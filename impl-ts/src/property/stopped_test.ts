@@ -5,7 +5,7 @@ import { propertyChannel } from "./property.ts";
 import { NONE, Slots } from "./slots.ts";
 import { steppedSlots, stopAfter, Stopped } from "./stepped_fixture.ts";
 import { Segment } from "../memory/segment.ts";
-import { NO_WORDS } from "../codec/codec.ts";
+import { NO_WORDS } from "../codec/payload.ts";
 
 const Stepped = await steppedSlots();
 

@@ -4,15 +4,27 @@
  * @module
  */
 
-import { type AnyCodec, type Codec, type CodecName, encode, makePayload } from "../codec/codec.ts";
-import { NO_BYTES, NO_WORDS, requireCodec, takeBytes } from "../codec/codec.ts";
+import {
+  type AnyCodec,
+  type Codec,
+  type CodecName,
+  NO_BYTES,
+  requireCodec,
+} from "../codec/codec.ts";
+import { encodePayload, makePayload, NO_WORDS, takeBytes } from "../codec/payload.ts";
 import { raise, requireOptions } from "../error.ts";
-import { CODEC_BYTES } from "../memory/layout.ts";
-import { Link } from "../pipe/pipe.ts";
+import { layout } from "../memory/layout.ts";
+import { closeLink, Link, ownError } from "../pipe/link.ts";
 import { PropertyError, Slots } from "./slots.ts";
 import { requireMemory } from "../memory/realm.ts";
 import type { Segment } from "../memory/segment.ts";
-import { Endpoint, type EndpointOptions } from "../wait/endpoint.ts";
+import {
+  attachEndpoint,
+  Endpoint,
+  type EndpointOptions,
+  hasEnded,
+  requireVacant,
+} from "../wait/endpoint.ts";
 
 /**
  * Which property to open, and how its values are written. The endpoint is that of the property's
@@ -104,9 +116,9 @@ export class PropertyWriter<T = unknown> {
     requireCodec(codec);
     const slots = Slots.find(segment, property);
     const index = options.endpoint ?? slots.writer;
-    Endpoint.requireVacant(segment, index);
+    requireVacant(segment, index);
     requireWriter(slots, index);
-    return new PropertyWriter<T>(Endpoint.attach(segment, index, options), slots, codec);
+    return new PropertyWriter<T>(attachEndpoint(segment, index, options), slots, codec);
   }
 
   /** The name of the property; empty if it has none. */
@@ -134,18 +146,18 @@ export class PropertyWriter<T = unknown> {
    */
   set(value: T | ArrayBufferView | null): void {
     const link = this.#link;
-    if (link.closed || link.endpoint.hasEnded()) raise(link.ownError("set property"));
+    if (link.isClosed || hasEnded(link.endpoint)) raise(ownError(link, "set property"));
     if (this.#isEncoding) throw new TypeError("Cannot set property: a value is being encoded");
     if (value === null) return this.#put(NO_BYTES, NO_WORDS, 0, 0, 0);
     if (ArrayBuffer.isView(value)) {
       requireMemory(value);
       const { bytes, words } = this.#viewOf(value);
-      return this.#put(bytes, words, bytes.length, CODEC_BYTES, 1);
+      return this.#put(bytes, words, bytes.length, layout.CODEC_BYTES, 1);
     }
     const payload = this.#payload;
     this.#isEncoding = true; // application code may run in the encoder, and must not set meanwhile
     try {
-      encode(value, this.#codec, payload);
+      encodePayload(value, this.#codec, payload);
     } finally {
       this.#isEncoding = false;
     }
@@ -159,8 +171,8 @@ export class PropertyWriter<T = unknown> {
    * the endpoint sets several properties, this closes all of them. [property.close]
    */
   close(): void {
-    const { closed } = this.#link;
-    this.#link.close();
+    const { isClosed: closed } = this.#link;
+    closeLink(this.#link);
     if (!closed) this.wake();
   }
 

@@ -4,13 +4,7 @@
  * @module
  */
 
-import * as layout from "../memory/layout.ts";
-import {
-  FRAME_KIND_DATA,
-  FRAME_KIND_END,
-  FRAME_KIND_PAD,
-  FRAME_KIND_THROW,
-} from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const ALIGN = layout.FRAME_ALIGN;
@@ -35,9 +29,9 @@ export const WHOLE: number = FIRST | LAST;
  * The second header words of the most common frames, whole messages with codec 0: of kind data, and
  * of the first and the last kind of calls, between which is only another one.
  */
-const WHOLE_DATA = /* @__PURE__ */ packKind(FRAME_KIND_DATA, WHOLE, 0);
+const WHOLE_DATA = /* @__PURE__ */ packKind(layout.FRAME_KIND_DATA, WHOLE, 0);
 const WHOLE_CALL = /* @__PURE__ */ packKind(layout.FRAME_KIND_CALL, WHOLE, 0);
-const WHOLE_THROW = /* @__PURE__ */ packKind(FRAME_KIND_THROW, WHOLE, 0);
+const WHOLE_THROW = /* @__PURE__ */ packKind(layout.FRAME_KIND_THROW, WHOLE, 0);
 const CODEC_MASK = 0xff << CODEC_SHIFT;
 
 /** How many bytes a frame with a payload of `size` bytes takes in the ring. [frame.extent] */
@@ -160,10 +154,10 @@ export class FrameReader {
     half: number,
   ): number {
     const { size, kind, flags } = this;
-    const isPad = kind === FRAME_KIND_PAD;
-    const isBare = isPad || kind === FRAME_KIND_END;
+    const isPad = kind === layout.FRAME_KIND_PAD;
+    const isBare = isPad || kind === layout.FRAME_KIND_END;
     const isExtension = kind >= layout.FRAME_KIND_EXTENSION_MIN;
-    if (kind < FRAME_KIND_DATA || (kind > FRAME_KIND_PAD && !isExtension)) {
+    if (kind < layout.FRAME_KIND_DATA || (kind > layout.FRAME_KIND_PAD && !isExtension)) {
       return layout.REASON_FRAME_KIND;
     }
     if (!isExtension) {
@@ -183,7 +177,7 @@ export class FrameReader {
   /** Updates the progress of the message to which this frame belongs. */
   accept(): void {
     const { kind, flags } = this;
-    if (kind === FRAME_KIND_END || kind > FRAME_KIND_THROW) return;
+    if (kind === layout.FRAME_KIND_END || kind > layout.FRAME_KIND_THROW) return;
     if (flags === FIRST) {
       this.dropped = this.unsummed = false;
       this.begun = packKind(kind, 0, this.codec);

@@ -6,10 +6,12 @@ import {
   type RawFrame,
   Scribe,
   scribed,
+  UNKNOWN,
 } from "../testing/fixture.ts";
-import { UNKNOWN } from "../testing/fixture.ts";
 import { Port } from "../port/port.ts";
 import { Endpoint } from "../wait/endpoint.ts";
+import { release, tryPeek } from "../more/lend.ts";
+import { tryReadInto, tryReadMessage } from "../more/raw.ts";
 
 const bytes = (size: number) => [...pattern(size)];
 
@@ -20,12 +22,12 @@ function outcome(frames: RawFrame[], capacity = 256): string | number {
   scribe.publish();
   let count = 0;
   try {
-    while (reader.tryReadMessage() !== undefined) count++;
+    while (tryReadMessage(reader) !== undefined) count++;
     return count;
   } catch (error) {
     const { code } = error as { code: string };
     // [pipe.fault] Every later call reports the same, and the peer is marked.
-    if (!code.startsWith("message.")) assertCode(() => reader.tryReadMessage(), code);
+    if (!code.startsWith("message.")) assertCode(() => tryReadMessage(reader), code);
     return code;
   }
 }
@@ -126,10 +128,10 @@ Deno.test("a frame must end within the byte area, and within what is published",
   assertEquals(outcome([...before(), { kind: 6, flags: 0, payload: bytes(16) }]), 2);
   const { reader, scribe } = scribed();
   scribe.frame({ payload: bytes(112) }).frame({ payload: bytes(80) }).publish();
-  reader.tryReadMessage();
-  reader.tryReadMessage();
+  tryReadMessage(reader);
+  tryReadMessage(reader);
   scribe.frame({ payload: bytes(17) }).publish(); // it goes around the end of the area
-  assertCode(() => reader.tryReadMessage(), "frame.size");
+  assertCode(() => tryReadMessage(reader), "frame.size");
 });
 
 Deno.test("the checks come in the order of the table", () => {
@@ -157,16 +159,16 @@ Deno.test("[frame.skip_extension] counts to no size, whichever call takes the me
   scribe.frame(whole).publish();
   const target = new Uint8Array(4);
   assertEquals(reader.tryRead(), Uint8Array.of(1, 2, 3, 4));
-  assertEquals(reader.tryReadMessage()?.payload, Uint8Array.of(1, 2, 3, 4));
-  assertEquals([reader.tryReadInto(target), target], [4, Uint8Array.of(1, 2, 3, 4)]);
+  assertEquals(tryReadMessage(reader)?.payload, Uint8Array.of(1, 2, 3, 4));
+  assertEquals([tryReadInto(reader, target), target], [4, Uint8Array.of(1, 2, 3, 4)]);
   for (const [total, ...part] of [[4, 1, 2, 3, 4], [3, 5], [3, 6, 7]]) {
-    const lent = reader.tryPeek()!;
+    const lent = tryPeek(reader)!;
     assertEquals([lent.payload, lent.size, lent.total], [
       Uint8Array.from(part),
       part.length,
       total,
     ]);
-    reader.release();
+    release(reader);
   }
   assertEquals(reader.tryRead(), Uint8Array.of(1, 2, 3, 4));
   assertEquals(reader.tryRead(), undefined);
@@ -174,7 +176,7 @@ Deno.test("[frame.skip_extension] counts to no size, whichever call takes the me
 
 Deno.test("[frame.skip_extension] so do the inbox and the events of a port", async () => {
   const here = Port.create<Uint8Array>({ capacity: 256, codec: "bytes" });
-  Endpoint.attach(here.segment, 1);
+  new Endpoint(here.segment, 1);
   const scribe = new Scribe(here.segment, 1);
   const extended: RawFrame = { flags: 11, extension: 16, payload: [1, 2] };
   while (here.tryWrite(pattern(100)));
@@ -193,26 +195,26 @@ Deno.test("an oversized message is skipped without its sum, and the next one arr
   scribe.frame(first).frame({ flags: 0, payload: bytes(40) }).frame({ flags: 2, payload: [1] });
   scribe.frame({ payload: [1, 2, 3, 4] }).frame({ payload: bytes(5) });
   scribe.publish();
-  assertCode(() => reader.tryReadMessage(), "message.size");
-  assertEquals(reader.tryReadMessage()?.payload, Uint8Array.of(1, 2, 3, 4));
-  assertCode(() => reader.tryReadMessage(), "message.size");
+  assertCode(() => tryReadMessage(reader), "message.size");
+  assertEquals(tryReadMessage(reader)?.payload, Uint8Array.of(1, 2, 3, 4));
+  assertCode(() => tryReadMessage(reader), "message.size");
   scribe.frame(first).frame({ flags: 6 }).frame({ payload: [9] }).publish();
-  assertCode(() => reader.tryReadMessage(), "message.size");
-  assertEquals(reader.tryReadMessage()?.payload, Uint8Array.of(9)); // the cancel is not reported
+  assertCode(() => tryReadMessage(reader), "message.size");
+  assertEquals(tryReadMessage(reader)?.payload, Uint8Array.of(9)); // the cancel is not reported
 });
 
 Deno.test("nothing behind an end is read", () => {
   const { reader, scribe } = scribed({ start: NEAR_WRAP });
   scribe.frame({ payload: [1] }).frame({ kind: 2, flags: 0 }).frame({ kind: 0 }).publish();
-  assertEquals(reader.tryReadMessage()?.payload, Uint8Array.of(1));
+  assertEquals(tryReadMessage(reader)?.payload, Uint8Array.of(1));
   for (let i = 0; i < 3; i++) {
-    assertEquals([reader.tryReadMessage(), reader.ended], [undefined, true]);
+    assertEquals([tryReadMessage(reader), reader.ended], [undefined, true]);
   }
 });
 
 Deno.test("an end inside a message reports it as truncated, once, and then the end", () => {
   const { reader, scribe } = scribed();
   scribe.frame(first).frame({ kind: 2, flags: 0 }).publish();
-  assertCode(() => reader.tryReadMessage(), "message.truncated");
-  assertEquals([reader.tryReadMessage(), reader.ended], [undefined, true]);
+  assertCode(() => tryReadMessage(reader), "message.truncated");
+  assertEquals([tryReadMessage(reader), reader.ended], [undefined, true]);
 });

@@ -1,9 +1,14 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { assertCode, NEAR_WRAP, pattern, pipe, scribed } from "../testing/fixture.ts";
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
+import { abandon, claim, finish, peek, publish, release, tryClaim, tryPeek } from "../more/lend.ts";
+import { tryReadMessage } from "../more/raw.ts";
 
 function control(words: Int32Array) {
-  const { RING_TAIL_WORD, RING_HEAD_WORD, RING_READER_WANTS_WORD, RING_WRITER_WANTS_WORD } = layout;
+  const RING_TAIL_WORD = layout.RING_TAIL_WORD;
+  const RING_HEAD_WORD = layout.RING_HEAD_WORD;
+  const RING_READER_WANTS_WORD = layout.RING_READER_WANTS_WORD;
+  const RING_WRITER_WANTS_WORD = layout.RING_WRITER_WANTS_WORD;
   return [RING_TAIL_WORD, RING_HEAD_WORD, RING_READER_WANTS_WORD, RING_WRITER_WANTS_WORD]
     .map((word) => words[word]! >>> 0);
 }
@@ -141,59 +146,60 @@ Deno.test("a head out of bounds is the reader's fault", () => {
 });
 
 Deno.test("claim lends the place, publish shows it, abandon takes it back", () => {
-  const { writer, reader } = pipe({ start: 0 });
-  const place = writer.claim(100, { codec: 200, tag: 9 });
-  assertEquals([place.offset, place.size, place.payload.length], [16, 100, 100]);
+  const { segment, writer, reader } = pipe({ start: 0 });
+  const place = claim(writer, 100, { codec: 200, tag: 9 });
+  const first = segment.channels[0]!.dataOffset + 16; // after the header
+  assertEquals([place.offset, place.size, place.payload.length], [first, 100, 100]);
   assertThrows(() => writer.write(1), TypeError);
-  assertThrows(() => writer.claim(1), TypeError);
-  assertThrows(() => writer.finish(101), RangeError);
+  assertThrows(() => claim(writer, 1), TypeError);
+  assertThrows(() => finish(writer, 101), RangeError);
   place.payload.set(pattern(10));
-  assertEquals(reader.tryReadMessage(), undefined);
-  writer.publish(10);
-  const message = reader.tryReadMessage();
+  assertEquals(tryReadMessage(reader), undefined);
+  publish(writer, 10);
+  const message = tryReadMessage(reader);
   assertEquals(message, { kind: 1, codec: 200, tag: 9, payload: pattern(10) });
-  writer.claim(112);
-  writer.abandon();
-  assertThrows(() => writer.abandon(), TypeError);
-  assertThrows(() => writer.finish(), TypeError);
-  assertThrows(() => writer.claim(113), RangeError);
-  writer.tryClaim(1)!.payload[0] = 7;
-  writer.finish();
-  writer.tryClaim(0);
-  writer.finish();
-  assertEquals(reader.tryReadMessage(), undefined);
-  writer.publish();
-  assertEquals(reader.tryReadMessage()?.payload, Uint8Array.of(7));
-  assertEquals(reader.tryReadMessage()?.payload.length, 0);
-  while (writer.tryClaim(48) !== undefined) writer.publish();
-  assertCode(() => writer.claim(48, { timeout: 1 }), "wait.timeout");
+  claim(writer, 112);
+  abandon(writer);
+  assertThrows(() => abandon(writer), TypeError);
+  assertThrows(() => finish(writer), TypeError);
+  assertThrows(() => claim(writer, 113), RangeError);
+  tryClaim(writer, 1)!.payload[0] = 7;
+  finish(writer);
+  tryClaim(writer, 0);
+  finish(writer);
+  assertEquals(tryReadMessage(reader), undefined);
+  publish(writer);
+  assertEquals(tryReadMessage(reader)?.payload, Uint8Array.of(7));
+  assertEquals(tryReadMessage(reader)?.payload.length, 0);
+  while (tryClaim(writer, 48) !== undefined) publish(writer);
+  assertCode(() => claim(writer, 48, { timeout: 1 }), "wait.timeout");
 });
 
 Deno.test("peek lends whole messages and chunks, and holds the head back", () => {
   const { segment, writer, reader } = pipe({ start: 0, codec: "bytes" });
   const head = () => segment.words(512, 512)[layout.RING_HEAD_WORD];
   writer.write(pattern(30));
-  const lent = reader.peek()!;
+  const lent = peek(reader)!;
   assertEquals([lent.first, lent.last, lent.total, lent.codec], [true, true, 30, 0]);
   assertEquals(lent.payload.slice(), pattern(30));
   assertThrows(() => reader.read(), TypeError);
-  assertThrows(() => reader.peek(), TypeError);
+  assertThrows(() => peek(reader), TypeError);
   assertEquals(head(), 0);
-  reader.release();
+  release(reader);
   assertEquals(head(), 48);
-  assertThrows(() => reader.release(), TypeError);
+  assertThrows(() => release(reader), TypeError);
   assertEquals(writer.tryWrite(pattern(130)), true);
   const parts: number[] = [];
   for (let done = false; !done;) {
-    const chunk = reader.tryPeek()!;
+    const chunk = tryPeek(reader)!;
     assertEquals([chunk.total, chunk.first], [130, parts.length === 0]);
     parts.push(...chunk.payload);
     done = chunk.last;
-    reader.release();
+    release(reader);
     if (!done) assertThrows(() => reader.read(), TypeError);
   }
   assertEquals(Uint8Array.from(parts), pattern(130));
   writer.write(pattern(3));
   assertEquals(reader.read(), pattern(3));
-  assertEquals(reader.tryPeek(), undefined);
+  assertEquals(tryPeek(reader), undefined);
 });

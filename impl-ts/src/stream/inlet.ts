@@ -7,9 +7,9 @@
 
 import { assert } from "../error.ts";
 import { areMessageFlags, extentOf, packKind, writeHeader } from "../ring/frame.ts";
-import * as layout from "../memory/layout.ts";
-import { Lane } from "../ring/ring.ts";
-import type { Channel } from "../memory/segment_geometry.ts";
+import { layout } from "../memory/layout.ts";
+import type { Channel } from "../memory/plan.ts";
+import { load, placeOf, Side, store } from "../ring/side.ts";
 import type { Endpoint } from "../wait/endpoint.ts";
 import type { Preface } from "./preface.ts";
 
@@ -63,7 +63,7 @@ function isGivenBack(head: number, { ring }: End): boolean {
 }
 
 /** Writes into the ring from which the port reads. */
-export class StreamInlet extends Lane {
+export class StreamInlet extends Side {
   readonly #own: Preface;
   readonly #control: StreamControl;
   readonly #header: Int32Array = new Int32Array(HEADER_SIZE >> 2);
@@ -109,11 +109,7 @@ export class StreamInlet extends Lane {
       if (this.#isDue(ends[middle]!.position)) to = middle;
       else from = middle + 1;
     }
-    return (ends[from]?.ring ?? this.own + this.capacity) | 0;
-  }
-
-  look(): boolean {
-    return this.hasMoved;
+    return (ends[from]?.ring ?? this.cursor + this.capacity) | 0;
   }
 
   /** Takes in bytes that have arrived, and puts whole frames into the ring. [stream.pieces] */
@@ -143,10 +139,10 @@ export class StreamInlet extends Lane {
    * [stream.credit_told]
    */
   takeCredit(): number | undefined {
-    this.load();
+    load(this);
     const ends = this.#ends;
     let end: End | undefined;
-    while ((end = ends[this.#givenCount]) !== undefined && isGivenBack(this.other, end)) {
+    while ((end = ends[this.#givenCount]) !== undefined && isGivenBack(this.peerCursor, end)) {
       this.#given = end.position;
       this.#givenCount++;
     }
@@ -218,17 +214,16 @@ export class StreamInlet extends Lane {
     this.#hasEnded ||= this.#kind === layout.FRAME_KIND_END;
     if (!this.#drops && !this.#isAfterEnd) {
       const extent = this.#extent;
-      const place = this.own & (this.capacity - 1);
-      const toEnd = this.capacity - place;
+      const toEnd = this.capacity - (this.cursor & (this.capacity - 1));
       if (extent > toEnd) {
-        writeHeader(this.words, place >> 2, toEnd - HEADER_SIZE, PAD, 0);
-        this.own = (this.own + toEnd) | 0;
+        writeHeader(this.words, placeOf(this) >> 2, toEnd - HEADER_SIZE, PAD, 0);
+        this.cursor = (this.cursor + toEnd) | 0;
       }
-      this.load();
-      const used = (this.own - this.other) >>> 0;
+      load(this);
+      const used = (this.cursor - this.peerCursor) >>> 0;
       // The window bounds the bytes in the ring, and the capacity was chosen to fit the window.
       assert(used + extent <= this.capacity, "a frame within its credit finds no room");
-      this.words.set(this.#header, (this.own & (this.capacity - 1)) >> 2);
+      this.words.set(this.#header, placeOf(this) >> 2);
     }
     this.#left = this.#extent - HEADER_SIZE;
     if (this.#left === 0) this.#finish();
@@ -237,7 +232,7 @@ export class StreamInlet extends Lane {
   #takeRest(piece: Uint8Array): void {
     const done = this.#extent - this.#left;
     const isKept = !this.#drops && !this.#isAfterEnd;
-    if (isKept) this.bytes.set(piece, (this.own & (this.capacity - 1)) + done);
+    if (isKept) this.bytes.set(piece, placeOf(this) + done);
     this.#left -= piece.length;
     if (this.#left === 0) this.#finish();
   }
@@ -247,16 +242,18 @@ export class StreamInlet extends Lane {
     if (usesCredit(this.#kind)) this.#position = (this.#position + this.#extent) | 0;
     if (this.#drops) return;
     // A frame after `end` takes no room in the ring: it counts as given back with the `end`.
-    if (this.#isAfterEnd) return void this.#ends.push({ ring: this.own, position: this.#position });
-    const at = this.own & (this.capacity - 1);
+    if (this.#isAfterEnd) {
+      return void this.#ends.push({ ring: this.cursor, position: this.#position });
+    }
+    const at = placeOf(this);
     const isMessage = this.#kind < layout.FRAME_KIND_EXTENSION_MIN;
     const fill = this.bytes.subarray(at + HEADER_SIZE + this.#size, at + this.#extent);
     if (isMessage && fill.some((byte) => byte !== 0)) {
       return this.#fault(layout.REASON_FRAME_RESERVED);
     }
-    this.own = (this.own + this.#extent) | 0;
-    this.#ends.push({ ring: this.own, position: this.#position });
-    this.store();
+    this.cursor = (this.cursor + this.#extent) | 0;
+    this.#ends.push({ ring: this.cursor, position: this.#position });
+    store(this);
   }
 
   #fault(reason: number): void {

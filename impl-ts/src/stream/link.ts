@@ -10,18 +10,18 @@
  * @module
  */
 
-import { assert, MillraceError, PeerFailedError } from "../error.ts";
-import * as layout from "../memory/layout.ts";
-import { Port, portGeometry } from "../port/port.ts";
-import type { PortOptions } from "../port/port.ts";
-import { requirePortOptions } from "../port/options.ts";
-import { requireCapacity, segmentSize } from "../memory/segment_geometry.ts";
+import { assert, describe, failure, type MillraceError, throwRangeError } from "../error.ts";
+import { layout } from "../memory/layout.ts";
+import { recordAt, requireCapacity, segmentSize } from "../memory/plan.ts";
+import { portGeometry, type PortOptions, requirePortOptions } from "../port/options.ts";
+import { Port } from "../port/port.ts";
+import { armedAt, want } from "../ring/side.ts";
 import { capacityOf, StreamInlet } from "./inlet.ts";
 import { LocalMechanism } from "./mechanism.ts";
 import { controlFrame, outgoingCapacity, StreamOutlet } from "./outlet.ts";
 import { isStreamSize, type Preface, PrefaceReader, writePreface } from "./preface.ts";
 import { Endpoint } from "../wait/endpoint.ts";
-import { markFailed, stateOf } from "../wait/state.ts";
+import { isFinal, markFailed, stateOf } from "../wait/state.ts";
 
 /**
  * Options of one side of a stream.
@@ -45,7 +45,7 @@ import { markFailed, stateOf } from "../wait/state.ts";
  * ```
  */
 export interface StreamOptions<In = unknown, Out = In>
-  extends Omit<PortOptions<In, Out>, "side" | "spin" | "nap" | "mechanism"> {
+  extends Omit<PortOptions<In, Out>, "side" | "spin" | "mechanism"> {
   /** Largest frame that the peer may send, in bytes, a multiple of 16. Default 49,152. */
   readonly largest?: number | undefined;
   /**
@@ -60,14 +60,18 @@ export interface StreamOptions<In = unknown, Out = In>
 /** The indices of the two endpoints in the private segment. */
 const PORT = 0;
 const LINK = 1;
-const BELL_OF_LINK = LINK * (layout.ENDPOINT_RECORD_SIZE >> 2) + layout.ENDPOINT_BELL_WORD;
+const BELL_OF_LINK = /* @__PURE__ */ recordAt(LINK) + layout.ENDPOINT_BELL_WORD;
 
-/** The parts that exist once the peer's preface is known. */
-interface Joint<In, Out> {
-  readonly port: Port<In, Out>;
+/** The link's end of the private segment. */
+interface Ends {
   readonly endpoint: Endpoint;
   readonly inlet: StreamInlet;
   readonly outlet: StreamOutlet;
+}
+
+/** The parts that exist once the peer's preface is known. */
+interface Joint<In, Out> extends Ends {
+  readonly port: Port<In, Out>;
 }
 
 /** Turns a port into the bytes of one side, and back. It never waits: its host calls it. */
@@ -99,9 +103,7 @@ export class StreamLink<In = unknown, Out = In> {
     const isGood = isStreamSize(largest, layout.STREAM_LARGEST_MIN) &&
       isStreamSize(window, largest) &&
       capacityOf({ largest, window }) <= layout.RING_CAPACITY_MAX;
-    if (!isGood) {
-      throw new RangeError(`largest and window do not go together: ${largest}, ${window}`);
-    }
+    if (!isGood) throwRangeError(`largest and window do not go together: ${largest}, ${window}`);
     requireCapacity(capacity);
     requirePortOptions(options);
     this.#options = { ...options, capacity };
@@ -126,8 +128,8 @@ export class StreamLink<In = unknown, Out = In> {
 
   /** Whether it has ended, or will end as soon as what was written is transmitted. */
   get isEnding(): boolean {
-    const isGone = this.#joint !== undefined && this.#joint.endpoint.isGone(PORT);
-    return this.#hasEnded || this.#isClosing || this.#last !== undefined || isGone;
+    const isOver = this.#hasEnded || this.#isClosing || this.#last !== undefined;
+    return isOver || (this.#joint !== undefined && isGone(this.#joint));
   }
 
   /**
@@ -176,8 +178,7 @@ export class StreamLink<In = unknown, Out = In> {
       pieces.push(this.#last);
       this.#hasEnded = true;
     }
-    this.#joint?.inlet.stayArmed();
-    this.#joint?.outlet.stayArmed();
+    if (this.#joint !== undefined) arm(this.#joint);
     return pieces.length > 0 ? joined(pieces) : undefined;
   }
 
@@ -186,7 +187,7 @@ export class StreamLink<In = unknown, Out = In> {
     if (this.#joint !== undefined) return this.#joint.port.close();
     this.#isClosing = true;
     this.#last ??= controlFrame(layout.STREAM_KIND_CLOSE, 0);
-    this.#failure ??= new MillraceError("pipe.closed", "Cannot open stream: this end is closed");
+    this.#failure ??= failure("pipe.closed", "open stream: this end is closed");
     this.#wake();
   }
 
@@ -209,7 +210,7 @@ export class StreamLink<In = unknown, Out = In> {
       // [stream.fail] The port has found a fault in a frame that it has read.
       this.#last ??= controlFrame(layout.STREAM_KIND_FAIL, own >>> layout.REASON_SHIFT);
       inlet.stop();
-    } else if (endpoint.isGone(PORT) && !this.#isClosing) {
+    } else if (isGone(this.#joint) && !this.#isClosing) {
       this.#isClosing = true;
       inlet.drop();
     }
@@ -224,8 +225,8 @@ export class StreamLink<In = unknown, Out = In> {
     const out = outgoingCapacity(peer, capacity!);
     const given = { ...options, capacity: [out, capacityOf(this.#own)] as const, mechanism };
     const memory = new ArrayBuffer(segmentSize(portGeometry(given)));
-    const port = Port.create<In, Out>({ ...given, memory, spin: 0, nap: 0 });
-    const endpoint = Endpoint.attach(port.segment, LINK, { mechanism, spin: 0 });
+    const port = Port.create<In, Out>({ ...given, memory, spin: 0 });
+    const endpoint = new Endpoint(port.segment, LINK, { mechanism, spin: 0 });
     const [outgoing, incoming] = port.segment.channels;
     assert(outgoing !== undefined && incoming !== undefined, "a port has two rings");
     const control = {
@@ -237,8 +238,7 @@ export class StreamLink<In = unknown, Out = In> {
     const inlet = new StreamInlet(endpoint, incoming, this.#own, control);
     const outlet = new StreamOutlet(endpoint, outgoing, peer);
     this.#joint = { port, endpoint, inlet, outlet };
-    inlet.arm();
-    outlet.arm();
+    arm(this.#joint);
   }
 
   /** The peer has closed. [stream.closed] [stream.hang_up] */
@@ -271,8 +271,19 @@ export class StreamLink<In = unknown, Out = In> {
   }
 
   #lost(reason: number): MillraceError {
-    return new PeerFailedError("Cannot open stream: the peer failed", reason);
+    return failure("peer.failed", `open stream: the peer failed${describe(reason)}`, { reason });
   }
+}
+
+/** Whether the port has closed, or is marked failed. */
+function isGone({ endpoint }: Ends): boolean {
+  return isFinal(stateOf(endpoint.state(PORT)));
+}
+
+/** Has the port ring for what it writes, and for room that is worth a credit. [wait.stay_armed] */
+function arm({ inlet, outlet }: Ends): void {
+  want(inlet, armedAt(inlet.need));
+  want(outlet, armedAt(outlet.need));
 }
 
 /** Joins the pieces to one array. */

@@ -4,15 +4,15 @@
  * @module
  */
 
-import { WAKE_MECHANISM_AGENT } from "../memory/layout.ts";
-import type { Mechanism } from "../wait/wait.ts";
+import { layout } from "../memory/layout.ts";
+import type { Mechanism } from "../wait/mechanism.ts";
 
 /**
  * Sleeps without blocking only: a blocked thread could not wake itself, and no other thread could.
  */
 export class LocalMechanism implements Mechanism {
-  readonly rings = WAKE_MECHANISM_AGENT;
-  readonly sleeps = WAKE_MECHANISM_AGENT;
+  readonly rings = layout.WAKE_MECHANISM_AGENT;
+  readonly sleeps = layout.WAKE_MECHANISM_AGENT;
   readonly blocks = false;
   /** The functions that wake the sleepers, by the index of the word. */
   readonly #sleepers: Map<number, (() => void)[]> = new Map();

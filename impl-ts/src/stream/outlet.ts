@@ -6,9 +6,9 @@
  */
 
 import { extentOf, packKind } from "../ring/frame.ts";
-import * as layout from "../memory/layout.ts";
-import { Lane } from "../ring/ring.ts";
-import type { Channel } from "../memory/segment_geometry.ts";
+import { layout } from "../memory/layout.ts";
+import type { Channel } from "../memory/plan.ts";
+import { hasMoved, load, placeOf, Side, store } from "../ring/side.ts";
 import type { Endpoint } from "../wait/endpoint.ts";
 import { usesCredit } from "./inlet.ts";
 import type { Preface } from "./preface.ts";
@@ -30,7 +30,7 @@ export function outgoingCapacity({ largest }: Preface, most: number): number {
 }
 
 /** Reads the ring into which the port writes. */
-export class StreamOutlet extends Lane {
+export class StreamOutlet extends Side {
   readonly #window: number;
   /** Positions as the peer counts: of what was taken, and of what the peer has given back. */
   #position = START;
@@ -44,17 +44,14 @@ export class StreamOutlet extends Lane {
     this.#window = peer.window;
   }
 
+  /** The position that the port must reach before there is something to take. */
   get need(): number {
-    return (this.#waits ? this.own + this.capacity : this.own + layout.FRAME_ALIGN) | 0;
-  }
-
-  look(): boolean {
-    return this.hasMoved;
+    return (this.cursor + (this.#waits ? this.capacity : layout.FRAME_ALIGN)) | 0;
   }
 
   /** Whether all that was written has been taken. */
   get isEmpty(): boolean {
-    return !this.hasMoved && this.own === this.other;
+    return !hasMoved(this) && this.cursor === this.peerCursor;
   }
 
   /**
@@ -70,27 +67,27 @@ export class StreamOutlet extends Lane {
 
   /** Takes as many whole frames as make a piece and as the credit allows. */
   take(pieces: Uint8Array[]): void {
-    this.load();
+    load(this);
     this.#waits = false;
-    for (let size = 0; this.own !== this.other && size < PIECE_SIZE;) {
-      const at = this.own & (this.capacity - 1);
+    for (let size = 0; this.cursor !== this.peerCursor && size < PIECE_SIZE;) {
+      const at = placeOf(this);
       const kind = (this.words[(at + layout.FRAME_KIND_OFFSET) >> 2]! >>> KIND_SHIFT) & 0xff;
       const payload = this.words[(at + layout.FRAME_SIZE_OFFSET) >> 2]!;
       const extent = extentOf(payload);
       if (kind !== layout.FRAME_KIND_PAD) {
-        const behind = usesCredit(kind) ? (this.#position + extent) | 0 : this.#position;
+        const after = usesCredit(kind) ? (this.#position + extent) | 0 : this.#position;
         // [stream.credit_kept]
-        this.#waits = (behind - this.#head) >>> 0 > this.#window;
+        this.#waits = (after - this.#head) >>> 0 > this.#window;
         if (this.#waits) break;
-        this.#position = behind;
+        this.#position = after;
         // The fill bytes of a new array are 0. [stream.frames]
         const frame = new Uint8Array(extent);
         frame.set(this.bytes.subarray(at, at + HEADER_SIZE + payload));
         pieces.push(frame);
         size += extent;
       }
-      this.own = (this.own + extent) | 0;
+      this.cursor = (this.cursor + extent) | 0;
     }
-    this.store();
+    store(this);
   }
 }

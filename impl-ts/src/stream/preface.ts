@@ -4,7 +4,7 @@
  * @module
  */
 
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 
 /** What a side states about the frames that it accepts. */
 export interface Preface {

@@ -21,14 +21,14 @@
  */
 
 import { clearTimeout, setTimeout } from "../memory/clock.ts";
-import { TimeoutError } from "../error.ts";
-import { STREAM_LINGER_MS } from "../memory/layout.ts";
+import { failure } from "../error.ts";
+import { layout } from "../memory/layout.ts";
 import type { Port } from "../port/port.ts";
 import { requireTimeout } from "../memory/segment.ts";
 import { StreamLink, type StreamOptions } from "./link.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import { type ByteTransport, type Transport, transportOf } from "./transport.ts";
-import { LONGEST_TIMER_MS } from "../wait/task.ts";
+import { TIMER_MAX_MS } from "../wait/loop.ts";
 
 export type { StreamOptions } from "./link.ts";
 export type { StreamPort } from "../port/over_stream.ts";
@@ -118,16 +118,16 @@ class StreamPump<In, Out> {
     this.#wake();
     const known = new Promise<void>((resolve) => this.#opened = resolve);
     const stop = () => this.#opened();
-    const timer = ms <= LONGEST_TIMER_MS ? setTimeout(stop, ms) : undefined;
+    const timer = ms <= TIMER_MAX_MS ? setTimeout(stop, ms) : undefined;
     signal?.addEventListener("abort", stop);
     await known;
     clearTimeout(timer);
     signal?.removeEventListener("abort", stop);
     if (link.port !== undefined) return link.port;
-    const { failure } = link;
+    const { failure: lost } = link;
     link.close();
     signal?.throwIfAborted();
-    throw failure ?? new TimeoutError(`Cannot open stream: no preface within ${ms} ms`);
+    throw lost ?? failure("wait.timeout", `open stream: no preface within ${ms} ms`);
   }
 
   /** Passes all bytes that arrive to the link, for as long as any may arrive. [stream.takes_in] */
@@ -163,7 +163,7 @@ class StreamPump<In, Out> {
     } catch {
       // [stream.broken] The bytes that arrive tell the reason, if they arrive soon.
       this.#isOver = true;
-      this.#linger ??= setTimeout(() => this.#giveUp(), STREAM_LINGER_MS);
+      this.#linger ??= setTimeout(() => this.#giveUp(), layout.STREAM_LINGER_MS);
     }
     this.#isWriting = false;
     this.#settle();
@@ -172,7 +172,9 @@ class StreamPump<In, Out> {
   /** Bounds the time for what is left to do, and gives up when nothing is left. [stream.linger] */
   #settle(): void {
     if (this.#isGivenUp) return;
-    if (this.#link.isEnding) this.#linger ??= setTimeout(() => this.#giveUp(), STREAM_LINGER_MS);
+    if (this.#link.isEnding) {
+      this.#linger ??= setTimeout(() => this.#giveUp(), layout.STREAM_LINGER_MS);
+    }
     if (this.#link.isDone && !this.#isWriting) this.#giveUp();
   }
 

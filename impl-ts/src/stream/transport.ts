@@ -5,9 +5,10 @@
  * @module
  */
 
+import { throwCannot } from "../error.ts";
 import { classOf } from "../memory/realm.ts";
-import { WAIT_POLL_MS } from "../memory/layout.ts";
-import { until } from "../wait/task.ts";
+import { layout } from "../memory/layout.ts";
+import { until } from "../wait/waitable.ts";
 
 /** What a link needs from its transport. At most one call of each method is pending at a time. */
 export interface Transport {
@@ -145,9 +146,7 @@ export function transportOf(given: ByteTransport): Transport {
   if ("reader" in given) return overConnection(connectionOf(given));
   if ("readable" in given && "writable" in given) return overStreams(given);
   if ("send" in given) return overWebSocket(given);
-  throw new TypeError(
-    "Cannot open stream: neither streams, nor files, nor a connection or WebSocket",
-  );
+  throwCannot("open stream: neither streams, nor files, nor a connection or WebSocket");
 }
 
 function overStreams({ readable, writable }: ByteStreams): Transport {
@@ -246,7 +245,7 @@ function overWebSocket(socket: WebSocket): Transport {
       // The peer's credit is no bound: it may state a window of 1 GiB. No event tells that bytes
       // were sent, but if the peer takes them, its credit arrives.
       while (socket.bufferedAmount > BUFFERED_SIZE && socket.readyState === WebSocket.OPEN) {
-        await until(WAIT_POLL_MS, undefined, (end) => look = end);
+        await until(layout.WAIT_POLL_MS, undefined, (end) => look = end);
       }
       if (socket.readyState !== WebSocket.OPEN) throw new Error("the WebSocket is closed");
       socket.send(bytes as Uint8Array<ArrayBuffer>);

@@ -8,10 +8,10 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { random } from "./fixture.ts";
-import { ENDPOINT_TABLE_OFFSET } from "../memory/layout.ts";
-import { Reader } from "../pipe/reader.ts";
 import { Segment } from "../memory/segment.ts";
-import { Writer } from "../pipe/writer.ts";
+import { abandon, finish as finishClaim, publish, tryClaim } from "../more/lend.ts";
+import { writeMany } from "../more/many.ts";
+import { Reader, Writer } from "../pipe/ends.ts";
 
 /** A store of 1 or 4 bytes, or a reading of what there was at this point. */
 type Step = { at: number; size: 1 | 4; value: number } | "read";
@@ -32,10 +32,10 @@ function recording(real: Segment, log: Step[]): Segment {
     const proxy = new Proxy(view, {
       get(target, key) {
         if (key === "set") {
-          return (source: Uint8Array, to = 0) =>
-            source.forEach((value, i) => {
-              log.push({ at: base + to + i, size: 1, value });
+          return (source: ArrayLike<number>, to = 0) =>
+            Array.from(source).forEach((value, i) => {
               target[to + i] = value;
+              log.push({ at: base + (to + i) * width, size: width, value: target[to + i]! });
             });
         }
         if (key === "subarray") throw new Error("Stores through a subarray are not recorded");
@@ -56,9 +56,8 @@ function recording(real: Segment, log: Step[]): Segment {
     endpointCount,
     channels,
     shared,
-    words: (offset: number, bytes: number) => wrap(real.words(offset, bytes), offset),
-    bytes: (offset: number, bytes: number) => wrap(real.bytes(offset, bytes), offset),
-    records: wrap(real.records, ENDPOINT_TABLE_OFFSET),
+    control: wrap(real.control, 0),
+    area: wrap(real.area, 0),
   };
   return segment as unknown as Segment;
 }
@@ -135,20 +134,20 @@ function workload(writer: Writer, read: () => void, { seed, finish }: Scenario):
         break;
       case 3:
         try {
-          writer.writeMany([i, "x", bytes(9), [i]], { timeout: 0 });
+          writeMany(writer, [i, "x", bytes(9), [i]], { timeout: 0 });
         } catch {
           // Full: what was placed stays.
         }
         break;
       case 4: {
         for (let n = next() % 3; n >= 0; n--) {
-          const place = writer.tryClaim(32);
+          const place = tryClaim(writer, 32);
           if (place === undefined) break;
           for (let k = 0; k < 20; k++) place.area[place.offset + k] = next();
-          if (n === 1) writer.abandon();
-          else writer.finish(20);
+          if (n === 1) abandon(writer);
+          else finishClaim(writer, 20);
         }
-        writer.publish();
+        publish(writer);
         break;
       }
       default:
@@ -227,7 +226,7 @@ Deno.test("a writer that dies at any store leaves only whole published messages"
   console.log(`  ${prefixes} prefixes, ${messages} messages`);
 });
 
-Deno.test("the recorder is not blind: a publish in front of the payload is caught", () => {
+Deno.test("the recorder is not blind: a publish before the payload is caught", () => {
   const channel = { writer: 0, reader: 1, capacity: 256 };
   const geometry = { endpoints: 2, channels: [channel] };
   const real = Segment.allocate(geometry);

@@ -1,14 +1,13 @@
 /** What several tests need: pipes in one thread, and a peer that writes any bytes it likes. */
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { Endpoint } from "../wait/endpoint.ts";
 import { MillraceError } from "../error.ts";
-import * as layout from "../memory/layout.ts";
-import type { ReaderOptions, WriterOptions } from "../pipe/pipe.ts";
-import { Reader } from "../pipe/reader.ts";
+import { layout } from "../memory/layout.ts";
+import type { ReaderOptions, WriterOptions } from "../pipe/link.ts";
+import { Reader, Writer } from "../pipe/ends.ts";
 import { Segment } from "../memory/segment.ts";
-import { Writer } from "../pipe/writer.ts";
-import { agentMechanism, type Mechanism } from "../wait/wait.ts";
+import { agentMechanism, type Mechanism } from "../wait/mechanism.ts";
+import { attachEndpoint } from "../wait/endpoint.ts";
 
 /** Below 2^32 by so little that the first messages cross it. */
 export const NEAR_WRAP = 2 ** 32 - 128;
@@ -123,7 +122,8 @@ export function onTailLoads<R>(scribe: Scribe, before: (count: number) => void, 
   let count = 0;
   try {
     Atomics.load = ((words: Int32Array, at: number) => {
-      const isTail = at === layout.RING_TAIL_WORD && words.byteOffset === scribe.control.byteOffset;
+      const { byteOffset } = scribe.control;
+      const isTail = words.byteOffset + 4 * at === byteOffset + layout.RING_TAIL_OFFSET;
       if (isTail) before(++count);
       return load(words, at);
     }) as typeof load;
@@ -136,7 +136,7 @@ export function onTailLoads<R>(scribe: Scribe, before: (count: number) => void, 
 /** A reader whose peer is a scribe. The ring starts at 0. */
 export function scribed(options: PipeOptions = {}) {
   const segment = pipeSegment({ start: 0, ...options });
-  Endpoint.attach(segment, 0);
+  attachEndpoint(segment, 0);
   // deno-lint-ignore no-explicit-any
   const reader = Reader.attach<any>(segment, options);
   return { segment, reader, scribe: new Scribe(segment) };

@@ -3,13 +3,15 @@
 import { assert } from "@std/assert";
 import { MillraceError } from "../error.ts";
 import { pattern, random } from "./fixture.ts";
+import { abandon, publish, release, tryClaim, tryPeek } from "../more/lend.ts";
+import { writeMany } from "../more/many.ts";
 import { Port } from "../port/port.ts";
 
 const ROUNDS = 3_000;
 const STEPS = 40;
 const NOW = { timeout: 0 };
 
-/** Scribbles over a control word, a record, a frame, or anything behind the tables. */
+/** Scribbles over a control word, a record, a frame, or anything after the tables. */
 function scribble(words: Int32Array, next: () => number): void {
   const value = [
     next(),
@@ -47,12 +49,12 @@ function step(port: Port, next: () => number, lending: boolean): void {
       port.write(pattern(next() % 400), NOW);
       break;
     case 3:
-      port.writeMany([1, "x", [2]], NOW);
+      writeMany(port, [1, "x", [2]], NOW);
       break;
     case 4: {
-      if (port.writer.tryClaim(next() % 113) === undefined) break;
-      if (next() % 2 === 0) port.publish(0);
-      else port.abandon();
+      if (tryClaim(port, next() % 113) === undefined) break;
+      if (next() % 2 === 0) publish(port, 0);
+      else abandon(port);
       break;
     }
     case 5:
@@ -60,7 +62,7 @@ function step(port: Port, next: () => number, lending: boolean): void {
       break;
     default:
       if (!lending) port.read(NOW);
-      else if (port.reader.tryPeek() !== undefined) port.release();
+      else if (tryPeek(port) !== undefined) release(port);
   }
 }
 

@@ -9,11 +9,22 @@ import { Segment } from "../memory/segment.ts";
 import { Hub, hubGeometry } from "../more/hub.ts";
 import { select, selectAsync } from "../more/select.ts";
 import { supervise } from "../more/supervise.ts";
-import { Reader } from "../pipe/reader.ts";
-import { Writer } from "../pipe/writer.ts";
+import { claim, peek, tryClaim } from "../more/lend.ts";
+import { readMany, readManyAsync, writeMany } from "../more/many.ts";
+import { waitForPeer, waitForPeerAsync } from "../more/peer.ts";
+import {
+  readInto,
+  readMessage,
+  readMessageAsync,
+  tryWriteMessage,
+  writeMessage,
+  writeMessageAsync,
+} from "../more/raw.ts";
+import { Reader, Writer } from "../pipe/ends.ts";
 import { Pool } from "../pool/pool.ts";
 import { work } from "../pool/work.ts";
-import { Port, portGeometry, portMemory } from "../port/port.ts";
+import { portGeometry, portMemory } from "../port/options.ts";
+import { Port } from "../port/port.ts";
 import { receivePort } from "../port/receive.ts";
 import { PropertyReader, PropertyWriter, SharedProperties } from "../property/property.ts";
 import { StreamLink } from "../stream/link.ts";
@@ -38,33 +49,38 @@ function add(name: string, call: (wrong: Any) => unknown): void {
 
 const port = Port.create<Any>();
 const peer = Port.attach<Any>(port.memory);
-const { reader, writer } = port;
+const pipe = blank();
+const [writer, reader] = [Writer.attach<Any>(pipe), Reader.attach<Any>(pipe)];
 /** Something is there to be read: whoever forgets to look at its options takes it. */
 const fill = () => {
-  for (let n = 0; n < 10; n++) peer.tryWriteMessage(message);
+  for (let n = 0; n < 10; n++) {
+    tryWriteMessage(peer, message);
+    tryWriteMessage(writer, message);
+  }
 };
 for (const [kind, on] of Object.entries({ port, reader }) as [string, Any][]) {
   add(`${kind}.read`, (wrong) => on.read(wrong));
   add(`${kind}.readAsync`, (wrong) => on.readAsync(wrong));
-  add(`${kind}.readMany`, (wrong) => on.readMany(3, wrong));
-  add(`${kind}.readManyAsync`, (wrong) => on.readManyAsync(3, wrong));
-  add(`${kind}.readMessage`, (wrong) => on.readMessage(wrong));
-  add(`${kind}.readMessageAsync`, (wrong) => on.readMessageAsync(wrong));
-  add(`${kind}.readInto`, (wrong) => on.readInto(new Uint8Array(100), wrong));
-  add(`${kind}.peek`, (wrong) => on.peek(wrong));
+  add(`readMany of ${kind}`, (wrong) => readMany(on, 3, wrong));
+  add(`readManyAsync of ${kind}`, (wrong) => readManyAsync(on, 3, wrong));
+  add(`readMessage of ${kind}`, (wrong) => readMessage(on, wrong));
+  add(`readMessageAsync of ${kind}`, (wrong) => readMessageAsync(on, wrong));
+  add(`readInto of ${kind}`, (wrong) => readInto(on, new Uint8Array(100), wrong));
+  add(`peek of ${kind}`, (wrong) => peek(on, wrong));
 }
 for (const [kind, on] of Object.entries({ port, writer }) as [string, Any][]) {
   add(`${kind}.write`, (wrong) => on.write(1, wrong));
   add(`${kind}.writeAsync`, (wrong) => on.writeAsync(1, wrong));
-  add(`${kind}.writeMany`, (wrong) => on.writeMany([1], wrong));
-  add(`${kind}.writeMessage`, (wrong) => on.writeMessage(message, wrong));
-  add(`${kind}.claim`, (wrong) => on.claim(8, wrong));
-  add(`${kind}.tryClaim`, (wrong) => on.tryClaim(8, wrong));
+  add(`writeMany of ${kind}`, (wrong) => writeMany(on, [1], wrong));
+  add(`writeMessage of ${kind}`, (wrong) => writeMessage(on, message, wrong));
+  add(`writeMessageAsync of ${kind}`, (wrong) => writeMessageAsync(on, message, wrong));
+  add(`claim of ${kind}`, (wrong) => claim(on, 8, wrong));
+  add(`tryClaim of ${kind}`, (wrong) => tryClaim(on, 8, wrong));
   add(`${kind}.endAsync`, (wrong) => on.endAsync(wrong));
 }
 add("port.postMessage", (wrong) => port.postMessage(1, wrong));
-add("port.waitForPeer", (wrong) => port.waitForPeer(wrong));
-add("port.waitForPeerAsync", (wrong) => port.waitForPeerAsync(wrong));
+add("waitForPeer", (wrong) => waitForPeer(port, wrong));
+add("waitForPeerAsync", (wrong) => waitForPeerAsync(port, wrong));
 
 const memory = portMemory();
 const handoff = Port.create().handoff();
@@ -77,7 +93,6 @@ add("portGeometry", (wrong) => portGeometry(wrong));
 add("portMemory", (wrong) => portMemory(wrong));
 add("receivePort", (wrong) => receivePort(wrong));
 add("Segment.create", (wrong) => Segment.create(memory, portGeometry(), wrong));
-add("Segment.createAsync", (wrong) => Segment.createAsync(memory, portGeometry(), wrong));
 add("Segment.attach", (wrong) => Segment.attach(formatted, wrong));
 add("Segment.attachAsync", (wrong) => Segment.attachAsync(formatted, wrong));
 add("Reader.attach", (wrong) => Reader.attach(blank(), wrong));

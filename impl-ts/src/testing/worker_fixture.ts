@@ -1,6 +1,7 @@
 /** The other thread of `worker_test.ts`. Every wait in it is bounded. */
 
 import { MillraceError } from "../error.ts";
+import { claim, peek, publish, release } from "../more/lend.ts";
 import { Port } from "../port/port.ts";
 
 const WAIT = { timeout: 60_000 };
@@ -49,13 +50,13 @@ async function echoAsync(port: Port): Promise<void> {
 
 /** Chunks come back as messages of their own. */
 function echoLent(port: Port): void {
-  for (let lent; (lent = port.peek(WAIT)) !== undefined;) {
-    const place = port.claim(lent.size, { ...WAIT, codec: lent.codec, tag: lent.tag });
+  for (let lent; (lent = peek(port, WAIT)) !== undefined;) {
+    const place = claim(port, lent.size, { ...WAIT, codec: lent.codec, tag: lent.tag });
     for (let i = 0; i < lent.size; i++) {
       place.area[place.offset + i] = lent.area[lent.offset + i]!;
     }
-    port.release();
-    port.publish();
+    release(port);
+    publish(port);
   }
   port.end();
 }

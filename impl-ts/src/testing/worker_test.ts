@@ -2,8 +2,10 @@ import { assertEquals } from "@std/assert";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
 import { pattern, random } from "./fixture.ts";
 import type { Task } from "./worker_fixture.ts";
-import { Port, type PortCreateOptions } from "../port/port.ts";
-import { processorCount } from "../wait/wait.ts";
+import { writeMany } from "../more/many.ts";
+import type { PortCreateOptions } from "../port/options.ts";
+import { Port } from "../port/port.ts";
+import { processorCount } from "../wait/mechanism.ts";
 
 const WAIT = { timeout: 60_000 };
 
@@ -63,7 +65,7 @@ for (const mode of ["blocking", "async"] as const) {
           const next = random(capacity + spin);
           for (let round = 0; round < 150; round++) {
             const batch = Array.from({ length: 1 + next() % 8 }, () => message(next, capacity * 2));
-            if (round % 2 === 0) port.writeMany(batch, WAIT);
+            if (round % 2 === 0) writeMany(port, batch, WAIT);
             else for (const value of batch) port.write(value, WAIT);
             for (const value of batch) assertEquals(port.read(WAIT), value);
           }

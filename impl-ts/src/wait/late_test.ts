@@ -2,11 +2,10 @@
 
 import { assertEquals } from "@std/assert";
 import { pipeSegment, watched } from "../testing/fixture.ts";
-import { RING_READER_WANTS_WORD } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
-import { Reader } from "../pipe/reader.ts";
-import { Writer } from "../pipe/writer.ts";
-import { agentMechanism, type Mechanism } from "./wait.ts";
+import { Reader, Writer } from "../pipe/ends.ts";
+import { agentMechanism, type Mechanism } from "./mechanism.ts";
 
 /** Longer than any slice, and shorter than one. */
 const LONG = { timeout: 5_000 };
@@ -58,7 +57,7 @@ async function readerInLoop(isRung: boolean): Promise<number> {
   const reader = Reader.attach<number>(segment, { spin: 0, mechanism });
   const reading = reader.readAsync(LONG);
   const wants = segment.words(512, 512);
-  if (!isRung) Atomics.store(wants, RING_READER_WANTS_WORD, 0);
+  if (!isRung) Atomics.store(wants, layout.RING_READER_WANTS_WORD, 0);
   writer.write(1);
   assertEquals(await reading, 1);
   return reader.stats.lateWakes;

@@ -9,12 +9,14 @@ import {
   scribed,
   watched,
 } from "../testing/fixture.ts";
-import * as layout from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
 import { Port } from "../port/port.ts";
-import { Writer } from "../pipe/writer.ts";
+import { Writer } from "../pipe/ends.ts";
 import { select } from "../more/select.ts";
 import { Endpoint } from "./endpoint.ts";
+import { peek } from "../more/lend.ts";
+import { readMany } from "../more/many.ts";
 
 /** Of a thread that must not block: a sleep fails the test. */
 const mechanism = watched(() => {
@@ -65,7 +67,7 @@ Deno.test("[wait.no_block] a call that finds nothing looks 128 times at most", (
 Deno.test("[wait.no_block] so does one that finds frames and no message at every look", () => {
   for (const spin of [undefined, 0]) {
     const { reader, scribe } = scribed({ mechanism, spin });
-    for (const call of [() => reader.read(), () => reader.readMany(2), () => reader.peek()]) {
+    for (const call of [() => reader.read(), () => readMany(reader, 2), () => peek(reader)]) {
       let loads = 0;
       const skipped = () => {
         if ((loads += 1) > 5000) throw new Error("a call goes on that must not block");
@@ -80,7 +82,7 @@ Deno.test("[wait.no_block] so does one that finds frames and no message at every
 Deno.test("[wait.no_block] so does one that finds room for another part at every look", () => {
   const segment = pipeSegment({ start: 0 });
   const writer = Writer.attach(segment, { codec: "bytes", mechanism });
-  Endpoint.attach(segment, 1);
+  new Endpoint(segment, 1);
   const [tail, head] = [layout.RING_TAIL_WORD, layout.RING_HEAD_WORD];
   const words = segment.words(512, 512);
   const takeAll = () => Atomics.store(words, head, words[tail]!);

@@ -1,76 +1,182 @@
-/** What counts as found by a spin. See `spec/wait.md`. */
+/** What an endpoint remembers of its spins, and what follows from it. See `spec/wait.md`. */
 
-import { assertEquals } from "@std/assert";
-import { pipe, withClock } from "../testing/fixture.ts";
-import { NOTHING, something, TestLoop, THERE } from "./fixture.ts";
-import { type Sight, Spinner } from "./spinner.ts";
+import { assert, assertEquals } from "@std/assert";
+import { pipe, watched, withClock } from "../testing/fixture.ts";
+import { ports } from "../port/fixture.ts";
+import { NOTHING, something, THERE } from "./fixture.ts";
+import { type Sight, Spinner } from "./spin.ts";
+
+const BLOCKS = watched(() => {});
+
+/** A record of an endpoint that was told for how many microseconds it has to spin. */
+function told(us: number): Spinner {
+  return new Spinner(us, BLOCKS);
+}
+
+function spin(spinner: Spinner, sight: Sight): boolean {
+  return spinner.spin(sight, 0, spinner.budget, Infinity);
+}
+
+/** How many waits sleep at once before a spin is due; each sleep takes so many milliseconds. */
+function waitsUntilDue(spinner: Spinner, sleepMs: number): number {
+  for (let waits = 0;; waits++) {
+    if (spinner.isDue()) return waits;
+    spinner.slept(sleepMs);
+  }
+}
 
 Deno.test("[wait.spin_record] what is there at the first look no spin has found", () => {
-  const { writer, reader } = pipe({ spin: 8 });
-  const { inlet } = reader;
-  const { spinner } = inlet.endpoint;
-  /** Whether it goes on spinning behind three misses, that, and another one. */
-  const goesOnBehind = (find: () => boolean) => {
-    spinner.spin(something(), Infinity);
-    for (let i = 0; i < 3; i++) spinner.spin(NOTHING, Infinity);
-    assertEquals(find(), true);
-    spinner.spin(NOTHING, Infinity);
-    return spinner.dips;
+  /** Whether it goes on spinning after three misses, that, and another one. */
+  const goesOnAfter = (sight: Sight) => {
+    const spinner = told(8);
+    for (let i = 0; i < 3; i++) assertEquals(spin(spinner, NOTHING), false);
+    assertEquals(spin(spinner, sight), true);
+    spin(spinner, NOTHING);
+    return spinner.pays;
   };
-  const glance = (early: boolean) => {
+  assertEquals([goesOnAfter(THERE), goesOnAfter(something())], [false, true]);
+  // A try that is due stays due.
+  const spinner = told(8);
+  for (let i = 0; i < 4; i++) spin(spinner, NOTHING);
+  waitsUntilDue(spinner, 0.1);
+  spin(spinner, THERE);
+  assertEquals(spinner.isDue(), true);
+});
+
+Deno.test("[wait.spin_record] four misses end the spins, and a try that finds brings them back", () => {
+  const spinner = told(8);
+  for (let i = 0; i < 4; i++) {
+    assertEquals([spinner.pays, spinner.isDue()], [true, true]);
+    spin(spinner, NOTHING);
+  }
+  assertEquals([spinner.pays, spinner.isDue()], [false, false]);
+  spin(spinner, something());
+  assertEquals([spinner.pays, spinner.isDue()], [true, true]);
+});
+
+Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now and then", () => {
+  const fresh = () => new Spinner(undefined, BLOCKS);
+  const spinner = fresh();
+  const tries = Array.from({ length: 4 }, () => {
+    const waits = waitsUntilDue(spinner, 0.1);
+    spin(spinner, NOTHING);
+    return waits;
+  });
+  // Each in vain makes them rarer, up to a bound.
+  assertEquals(tries, [24, 48, 96, 127]);
+  // After sleeps that no spin could have replaced it tries none early.
+  assertEquals(waitsUntilDue(fresh(), 1), 127);
+  // Once a spin has found something, the next ones in vain count from the beginning.
+  const other = fresh();
+  waitsUntilDue(other, 0.1);
+  spin(other, something());
+  assertEquals(other.pays, true);
+  for (let i = 0; i < 4; i++) spin(other, NOTHING);
+  assertEquals(waitsUntilDue(other, 0.1), 127);
+});
+
+Deno.test("[wait.spin_record] after a miss it spins as long as the last sleep took, up to 0.4 ms", () =>
+  withClock((clock) => {
+    const spent = (sleepMs: number) => {
+      const spinner = told(50);
+      const first = clock.ms;
+      spin(spinner, NOTHING);
+      const second = clock.ms;
+      spinner.slept(sleepMs);
+      spin(spinner, NOTHING);
+      return [second - first, clock.ms - second].map((ms) => Math.round(ms * 20) / 20);
+    };
+    assertEquals([spent(0.2), spent(0.01), spent(0.6)], [[0.05, 0.2], [0.05, 0.05], [0.05, 0.4]]);
+    assertEquals(spent(1), [0.05, 0.05]); // it has other work
+  }));
+
+Deno.test("[wait.spin_record] what a spin finds late leaves two misses", () =>
+  withClock((clock) => {
+    const spinner = told(50);
+    for (let i = 0; i < 4; i++) spin(spinner, NOTHING);
+    spinner.slept(0.3);
+    const late = clock.ms + 0.1;
+    assertEquals(spin(spinner, { sees: () => clock.ms >= late, hasChanged: () => false }), true);
+    assertEquals(spinner.pays, true);
+    spin(spinner, NOTHING);
+    assertEquals(spinner.pays, true);
+    spin(spinner, NOTHING);
+    assertEquals(spinner.pays, false);
+  }));
+
+Deno.test("the processors are counted when a spin is due, and not before", () => {
+  let counts = 0;
+  const counted = { get: () => (counts++, 2), configurable: true };
+  Object.defineProperty(navigator, "hardwareConcurrency", counted);
+  try {
+    const spinner = new Spinner(undefined, BLOCKS);
+    for (let waits = 0; waits < 24; waits++) {
+      assertEquals([spinner.pays, spinner.isDue()], [false, false]);
+      if (spinner.learns) spinner.slept(0.1);
+    }
+    assertEquals(counts, 0);
+    assertEquals([spinner.isDue(), counts], [true, 1]);
+  } finally {
+    delete (navigator as { hardwareConcurrency?: number }).hardwareConcurrency;
+  }
+});
+
+Deno.test("a read that blocks looks for an answer before it sleeps, and for no message else", () => {
+  // The option says for how long; the first looks are not timed.
+  for (const [us, sleeps] of [[50, 0], [0, 1]] as const) {
+    let slept = 0;
+    let left = 20;
+    const mechanism = watched(() => {
+      slept++;
+      there.write(2);
+    });
+    const [here, there] = ports({ spin: us, mechanism });
     const { load } = Atomics;
-    let looks = 0;
-    if (early) writer.write(1);
+    here.write(1);
+    const { other } = here.link.incoming!;
     Atomics.load = ((words: Int32Array, index: number) => {
-      if (looks++ === 1 && !early) writer.write(1);
+      if (us > 0 && index === other && --left === 0) there.write(2);
       return load(words, index);
     }) as typeof load;
     try {
-      return inlet.glance(4);
+      assertEquals(here.read(), 2);
     } finally {
       Atomics.load = load;
-      reader.tryRead();
     }
-  };
-  assertEquals(goesOnBehind(() => spinner.spin(THERE, Infinity)), false);
-  assertEquals(goesOnBehind(() => spinner.spin(something(), Infinity)), true);
-  assertEquals(goesOnBehind(() => spinner.dip(THERE)), false);
-  assertEquals(goesOnBehind(() => spinner.dip(something())), true);
-  assertEquals(goesOnBehind(() => glance(true)), false);
-  assertEquals(goesOnBehind(() => glance(false)), true);
-  // A try that is due stays due.
-  for (let i = 0; i < 4; i++) spinner.spin(NOTHING, Infinity);
-  while (spinner.skip());
-  spinner.spin(THERE, Infinity);
-  assertEquals(spinner.skip(), false);
+    assertEquals(slept, sleeps);
+  }
 });
 
-Deno.test("[wait.spin_record] a miss makes spins twice as long, and four end them", () =>
-  withClock((clock) => {
-    const spinner = new Spinner(500, true);
-    const spins = () => {
-      const start = clock.ms;
-      spinner.spin(NOTHING, Infinity);
-      return [Math.round((clock.ms - start) / 0.5), spinner.dips];
+Deno.test("an event loop spins for an answer, 20 µs at most, and for nothing else", () =>
+  withClock(async (clock) => {
+    const { writer, reader } = pipe({ spin: 50 });
+    const [here, there] = ports({ spin: 50 });
+    /** Hundredths of a millisecond until the delivery of a message is through. */
+    const spent = async (listen: (next: () => void) => void) => {
+      let start = 0;
+      await new Promise<void>((resolve) => {
+        listen(() => {
+          start = clock.ms;
+          setTimeout(resolve, 5);
+        });
+      });
+      return Math.round((clock.ms - start) * 100);
     };
-    const budgets = Array.from({ length: 4 }, spins);
-    assertEquals(budgets, [[1, true], [2, true], [2, true], [2, false]]);
+    const asking = await spent((next) => {
+      here.onmessage = () => {
+        here.postMessage(1);
+        next();
+      };
+      there.write(0);
+    });
+    assert(asking >= 2 && asking < 5, `${asking}`);
+    const silent = await spent((next) => {
+      here.onmessage = next;
+      there.write(0);
+    });
+    assert(silent < 2, `${silent}`);
+    here.close();
+    there.close();
+    writer.close();
+    reader.close();
   }));
-
-Deno.test("[wait.spin_record] what is there at the first look, no loop has found by a spin", () => {
-  const loop = new TestLoop(8, 0);
-  /** Looks of a wait in which the peer, which was asleep, is awake; and of the next one. */
-  const looksBehind = (sight: Sight) => {
-    const { loopSpinner } = loop;
-    loop.rang = true;
-    loopSpinner.spin(NOTHING);
-    loop.rang = false;
-    assertEquals(loopSpinner.spin(sight), true);
-    loop.rang = true;
-    let looks = 0;
-    loopSpinner.spin({ look: () => ++looks > 2, lookAround: () => false });
-    return looks;
-  };
-  assertEquals(looksBehind(THERE), 1);
-  assertEquals(looksBehind(something()), 3);
-});

@@ -6,13 +6,11 @@
  */
 
 import type { SharedReason } from "../error.ts";
-import * as layout from "../memory/layout.ts";
-import { reasonValue } from "../memory/layout.ts";
+import { layout, reasonValue } from "../memory/layout.ts";
 import type { Segment } from "../memory/segment.ts";
-import { peersOf, requireInteger } from "../memory/segment_geometry.ts";
-import { defaultMechanism, type Mechanism } from "./wait.ts";
+import { peersOf, recordAt, requireInteger } from "../memory/plan.ts";
+import { defaultMechanism, type Mechanism } from "./mechanism.ts";
 
-const RECORD_WORDS = layout.ENDPOINT_RECORD_SIZE >> 2;
 const STATE_WORD = layout.ENDPOINT_STATE_WORD;
 const VACANT = layout.ENDPOINT_STATE_VACANT;
 const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
@@ -93,7 +91,7 @@ export function markFailed(
 }
 
 /**
- * Returns how many times an endpoint was given back by `vacatePeer`. A supervisor notes this number
+ * Returns how many times an endpoint was given back by `revive`. A supervisor notes this number
  * when it starts the owner, and passes it to `failEndpoint` when that owner has died. The endpoint
  * may have another owner by then, which must not be marked for the death of the first.
  * [segment.state_owner]
@@ -103,12 +101,12 @@ export function markFailed(
  * @example
  * ```ts
  * import { failEndpoint, generationOf, Port } from "@millrace/millrace";
- * import { vacatePeer } from "@millrace/millrace/supervise";
+ * import { revive } from "@millrace/millrace/revive";
  *
  * using port = Port.create<string>();
  * const first = generationOf(port.segment, 1); // of the worker that is started now
  * failEndpoint(port.segment, 1, "peer.terminated", undefined, first);
- * vacatePeer(port);
+ * using again = revive(port);
  * using next = Port.attach<string>(port.memory); // usually in another worker
  * // Told once more that the first one is gone:
  * console.log(failEndpoint(port.segment, 1, "peer.terminated", undefined, first)); // false
@@ -116,8 +114,8 @@ export function markFailed(
  */
 export function generationOf(segment: Segment, index: number): number {
   requireInteger("index", index, 0, segment.endpointCount - 1);
-  const at = index * RECORD_WORDS + layout.ENDPOINT_GENERATION_WORD;
-  return Atomics.load(segment.records, at) >>> 0;
+  const at = recordAt(index) + layout.ENDPOINT_GENERATION_WORD;
+  return Atomics.load(segment.control, at) >>> 0;
 }
 
 /** The `cause` for errors about a failed owner, if a supervisor in this thread has noted one. */
@@ -162,8 +160,8 @@ export function changeState(
   mechanism: Mechanism = defaultMechanism(segment),
   generation?: number,
 ): boolean {
-  const words = segment.records;
-  const at = index * RECORD_WORDS + STATE_WORD;
+  const words = segment.control;
+  const at = recordAt(index) + STATE_WORD;
   let owner = generation === undefined ? undefined : vacantWord(generation);
   let changed = false;
   for (let attempt = 0; attempt < layout.STATE_TRIES && !changed; attempt++) {
@@ -176,19 +174,14 @@ export function changeState(
   }
   // Ring even if the change was dropped: the thread that changed the state may have died before its
   // own ring.
-  ringAround(segment, words, index, mechanism);
+  ringAround(segment, index, mechanism);
   return changed;
 }
 
 /** Rings the bell of an endpoint and the bells of all its peers. [segment.state_ring] */
-export function ringAround(
-  segment: Segment,
-  words: Int32Array,
-  index: number,
-  mechanism: Mechanism,
-): void {
-  ring(words, index, index, mechanism);
-  for (const peer of peersOf(segment, index)) ring(words, peer, index, mechanism);
+export function ringAround(segment: Segment, index: number, mechanism: Mechanism): void {
+  ring(segment.control, index, index, mechanism);
+  for (const peer of peersOf(segment, index)) ring(segment.control, peer, index, mechanism);
 }
 
 /**
@@ -196,7 +189,7 @@ export function ringAround(
  * bell. [wait.rung] [wait.ring]
  */
 export function ring(words: Int32Array, index: number, who: number, mechanism: Mechanism): void {
-  const record = index * RECORD_WORDS;
+  const record = recordAt(index);
   Atomics.or(words, record + layout.ENDPOINT_RUNG_WORD + (who >> 5), 1 << (who & 31));
   const bell = record + layout.ENDPOINT_BELL_WORD;
   Atomics.add(words, bell, 1);

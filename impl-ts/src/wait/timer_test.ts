@@ -13,6 +13,8 @@ globalThis.setTimeout = ((run: () => void, ms?: number) => {
 const { SABPipe } = await import("../compat/sab_message_port.ts");
 const { codeOf, pipe } = await import("../testing/fixture.ts");
 const { MailboxReader, MailboxWriter } = await import("../mailbox/mailbox.ts");
+const { readManyAsync } = await import("../more/many.ts");
+const { readMessageAsync } = await import("../more/raw.ts");
 const { ports } = await import("../port/fixture.ts");
 globalThis.setTimeout = setTimeout;
 
@@ -23,7 +25,7 @@ const calls: Record<string, () => Promise<unknown>[]> = {
   "reads of a port": () => {
     const [a] = ports();
     const waiting = a.readAsync();
-    const others = [a.readAsync(NOW), a.readMessageAsync(NOW), a.readManyAsync(3, NOW)];
+    const others = [a.readAsync(NOW), readMessageAsync(a, NOW), readManyAsync(a, 3, NOW)];
     return [...others, close(a, waiting)];
   },
   "writes of a pipe": () => {
@@ -45,7 +47,8 @@ const calls: Record<string, () => Promise<unknown>[]> = {
   "reads of the drop-in": () => {
     const reader = new SABPipe("r");
     const waiting = reader.asyncRead();
-    return [reader.asyncRead(0), reader.asyncRead(-1), close(reader, waiting)];
+    const others = [reader.asyncRead(0), reader.asyncRead(-1), reader.asyncRead(1)];
+    return [...others, close(reader, waiting)];
   },
 };
 

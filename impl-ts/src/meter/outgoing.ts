@@ -1,0 +1,145 @@
+/**
+ * The outgoing direction of a metered pipe. See `spec/meter.md`.
+ *
+ * @module
+ */
+
+import { layout } from "../memory/layout.ts";
+import { For, type Link } from "../pipe/link.ts";
+import { Outgoing, type Send } from "../pipe/outgoing.ts";
+import { placeOf } from "../ring/side.ts";
+import { microseconds, timeOf } from "./clock.ts";
+import { countBetween, FLAGS_SHIFT, isMessage, KIND_SHIFT, pass, type Passed } from "./frames.ts";
+import { Tally } from "./tally.ts";
+
+const TIME = layout.FRAME_TIME_OFFSET >> 2;
+const FIRST = layout.FRAME_FLAG_FIRST;
+const END = layout.FRAME_KIND_END;
+
+/** The figures of one outgoing direction. */
+export class OutgoingGauge implements Passed {
+  messages = 0;
+  bytes = 0;
+  begun = 0;
+  /** The number of messages that had to wait for room, and how long each of them waited. */
+  stalls = 0;
+  readonly stall: Tally = new Tally(1);
+  readonly #outgoing: Outgoing;
+  /** What waits for room: a message of the queue, or a claim; since when, and until when. */
+  #waiting: Send | "claim" | undefined;
+  #since = 0;
+  #last = 0;
+
+  /** Makes the gauge of an outgoing side, for what it writes from now on. */
+  constructor(outgoing: Outgoing) {
+    this.#outgoing = outgoing;
+  }
+
+  /** Counts a frame that is finished, and returns its `time`, 0 if it has none. [meter.time] */
+  count(size: number, kindWord: number): number {
+    if (!isMessage((kindWord >>> KIND_SHIFT) & 0xff)) return 0;
+    const flags = (kindWord >>> FLAGS_SHIFT) & 0xff;
+    pass(this, flags, size);
+    return (flags & FIRST) === 0 ? 0 : timeOf(microseconds());
+  }
+
+  /** Notes that a message of the queue finds no room, so that it has to wait. */
+  noteWait(message: Send): void {
+    if (message.kind === END || message.flags !== 0 || this.#waiting === message) return;
+    const { settle } = message;
+    this.#begin(message);
+    message.settle = (failure) => {
+      message.settle = settle;
+      this.#last = microseconds();
+      this.#end();
+      settle?.(failure);
+    };
+  }
+
+  /** Notes that a claim waits, which it does inside of its call only. */
+  noteClaim(): void {
+    if (this.#outgoing.first === undefined && this.#waiting !== "claim") this.#begin("claim");
+  }
+
+  /** Notes that a sleep is over. */
+  noteWake(): void {
+    this.#last = microseconds();
+  }
+
+  /** Records the wait of a claim, of which nothing else tells that it is over. */
+  settleClaim(): void {
+    if (this.#waiting === "claim") this.#end();
+  }
+
+  #begin(what: Send | "claim"): void {
+    this.settleClaim();
+    this.#waiting = what;
+    this.#since = this.#last = microseconds();
+    this.stalls++;
+  }
+
+  #end(): void {
+    this.#waiting = undefined;
+    this.stall.record(Math.max(0, this.#last - this.#since), 1);
+  }
+
+  /** What is published and not given back: messages, and bytes including headers. */
+  queue(): { messages: number; bytes: number } {
+    const outgoing = this.#outgoing;
+    const { published, peerCursor, words, other } = outgoing;
+    const head = Atomics.load(words, other);
+    const isValid = ((published - head) >>> 0) <= ((published - peerCursor) >>> 0);
+    const from = isValid ? head : peerCursor;
+    const messages = countBetween(outgoing, from, published);
+    return { messages, bytes: (published - from) >>> 0 };
+  }
+
+  /** Begins to count again from 0. */
+  clear(): void {
+    this.settleClaim();
+    this.messages = this.bytes = this.stalls = 0;
+    this.stall.clear();
+  }
+}
+
+/** An outgoing side that reports to its gauge. The meter turns a side into one, and back. */
+export class MeteredOutgoing extends Outgoing {
+  /** Set by the meter. */
+  declare gauge: OutgoingGauge;
+
+  override place(message: Send): boolean {
+    const isPlaced = super.place(message);
+    if (!isPlaced && this.first === message) this.gauge.noteWait(message);
+    return isPlaced;
+  }
+
+  override finish(size: number, kindWord: number, tag: number): void {
+    const at = placeOf(this) / 4;
+    super.finish(size, kindWord, tag);
+    this.words[at + TIME] = this.gauge.count(size, kindWord);
+  }
+}
+
+/** A link that reports the sleeps of claims to the gauge of its outgoing side. */
+interface MeteredLink extends Link {
+  gauge: OutgoingGauge;
+}
+
+const metered: WeakMap<Link, MeteredLink> = new WeakMap();
+
+/** The metered kind of a kind of links, of which a hub has its own. */
+export function overLink(kind: Link): MeteredLink {
+  const known = metered.get(kind);
+  if (known !== undefined) return known;
+  function arm(this: MeteredLink, asks: number): void {
+    if ((asks & For.ROOM) !== 0) this.gauge.noteClaim();
+    kind.arm.call(this, asks);
+  }
+  function disarm(this: MeteredLink, asks: number): void {
+    if ((asks & For.ROOM) !== 0) this.gauge.noteWake();
+    kind.disarm.call(this, asks);
+  }
+  const made = Object.create(kind, { arm: { value: arm }, disarm: { value: disarm } });
+  metered.set(kind, made);
+  return made;
+}

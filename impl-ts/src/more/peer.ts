@@ -1,0 +1,71 @@
+/**
+ * Whether the other side has come. See `spec/wait.md`.
+ *
+ * @module
+ */
+
+import { layout } from "../memory/layout.ts";
+import { isPast } from "../memory/segment.ts";
+import { deadlineOf, type Link, ownError, requireWait, type WaitOptions } from "../pipe/link.ts";
+import { type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
+import { stateOf } from "../wait/state.ts";
+
+/** An end of a pipe or of a port. */
+interface End {
+  readonly link: Link;
+}
+
+/**
+ * Blocks until the other side has attached. Returns whether it has; false at the timeout. Only this
+ * call finds out that a worker never comes. If the peer has come and is gone again, the next call
+ * reports that.
+ *
+ * @throws {ClosedError} if this end is closed or failed.
+ */
+export function waitForPeer({ link }: End, options: WaitOptions = {}): boolean {
+  requireWait(options);
+  requireOwn(link);
+  const deadline = options.timeout === 0 ? 0 : deadlineOf(options);
+  for (let waits = 0; !isThere(link) && !isPast(deadline); waits++) {
+    if (!waitFor(link.endpoint, arrivalOf(link), deadline, waits)) break;
+    requireOwn(link);
+  }
+  return isThere(link);
+}
+
+/** `waitForPeer` without blocking. */
+export async function waitForPeerAsync({ link }: End, options: WaitOptions = {}): Promise<boolean> {
+  requireWait(options);
+  requireOwn(link);
+  const deadline = deadlineOf(options);
+  while (!isThere(link) && !isPast(deadline)) {
+    await waitForAsync(link.endpoint, arrivalOf(link), deadline, options.signal);
+    requireOwn(link);
+  }
+  return isThere(link);
+}
+
+function isThere({ endpoint, peer }: Link): boolean {
+  return stateOf(endpoint.state(peer)) !== layout.ENDPOINT_STATE_VACANT;
+}
+
+function requireOwn(link: Link): void {
+  const failure = ownError(link, "wait");
+  if (failure !== undefined) throw failure;
+}
+
+/**
+ * Waits for the peer's attach. Nothing is armed for that: an endpoint that attaches rings all
+ * its peers, whether or not they ask for it. [segment.state_ring] But a hub goes on writing to others.
+ */
+function arrivalOf(link: Link): Waitable {
+  return {
+    peer: link.peer,
+    look: () => isThere(link) || link.sees(0),
+    lookAround: () => link.hasChanged(),
+    arm: () => link.arm(0),
+    stayArmed: () => link.arm(0),
+    disarm: () => link.disarm(0),
+    settle: () => void link.prepare(0),
+  };
+}

@@ -1,0 +1,506 @@
+/**
+ * What an endpoint has with one peer: a pipe to it, a pipe from it, or both. All that happens on the
+ * event loop for them is in `tend`, and before any wait of the thread in `prepare`. See
+ * `spec/pipe.md` and `spec/port.md`.
+ *
+ * @module
+ */
+
+import { type Codec, type CodecName, codecTable, requireCodec } from "../codec/codec.ts";
+import {
+  describe,
+  failure,
+  type MillraceError,
+  requireOptions,
+  throwSegmentError,
+  throwTypeError,
+} from "../error.ts";
+import { layout } from "../memory/layout.ts";
+import { type Channel, requireInteger } from "../memory/plan.ts";
+import { now } from "../memory/clock.ts";
+import { requireTimeout, type Segment } from "../memory/segment.ts";
+import { armedAt, Bit, DISARMED, hasMoved, stop, store, want } from "../ring/side.ts";
+import { type Endpoint, type EndpointOptions, KEPT, type Waiter } from "../wait/endpoint.ts";
+import { after, giveWay, keepAlive, SETTLED } from "../wait/loop.ts";
+import { causeOf, stateOf } from "../wait/state.ts";
+import { empty, fill, hasMore, type Incoming, mayGoOn, rejectAll, serve } from "./incoming.ts";
+import { drop, giveUpAll, type Outgoing, pump } from "./outgoing.ts";
+
+/**
+ * A message as it stands in the ring, with its payload not decoded.
+ *
+ * @example
+ * ```ts
+ * import { type Message, Port } from "@millrace/millrace";
+ *
+ * using here = Port.create<string>({ codec: "text" });
+ * using there = Port.attach(here.memory); // usually in another thread
+ * here.write("hello");
+ * const { codec, payload }: Message = there.readMessage()!;
+ * console.log(codec, payload.length); // 1 5
+ * ```
+ */
+export interface Message {
+  /** 1 is data, 3 a call, 4 a return, 5 a throw. */
+  readonly kind: number;
+  /**
+   * How the payload is written: 0 bytes, 1 text, 2 JSON, 3 JSON batch; your own codecs start at
+   * 128.
+   */
+  readonly codec: number;
+  /** A number that the application chooses, a `u32`; in the messages of a call, its id. */
+  readonly tag: number;
+  /** The payload: a private copy, which belongs to the caller. */
+  readonly payload: Uint8Array;
+}
+
+/**
+ * How long a call may wait.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ *
+ * using port = Port.create<string>();
+ * console.log(port.read({ timeout: 10 })); // undefined
+ * const signal = AbortSignal.timeout(10);
+ * console.log(await port.readAsync({ signal }).catch((reason) => reason.name)); // "TimeoutError"
+ * ```
+ */
+export interface WaitOptions {
+  /** Milliseconds. By default a call waits without a limit; with 0 it does not wait at all. */
+  readonly timeout?: number | undefined;
+  /**
+   * Ends an asynchronous wait, which then rejects with the signal's reason. A blocking call looks
+   * at the signal only once, before it begins: while it blocks the thread, nothing there can abort
+   * the signal.
+   */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Options of a writer.
+ *
+ * @example
+ * ```ts
+ * import { Segment, Writer, type WriterOptions } from "@millrace/millrace";
+ *
+ * const options: WriterOptions<string> = { codec: "text", spin: 0 };
+ * const channels = [{ writer: 0, reader: 1, capacity: 256 }];
+ * using writer = Writer.attach<string>(Segment.allocate({ endpoints: 2, channels }), options);
+ * console.log(writer.tryWrite("plain text")); // true
+ * ```
+ */
+export interface WriterOptions<Out = never> extends EndpointOptions {
+  /** How values become payloads: a codec of this library, or your own. Default `json`. */
+  readonly codec?: CodecName | Codec<unknown, Out> | undefined;
+  /**
+   * Whether several JSON values, given to one `writeMany` or posted in one job of the event loop,
+   * may go out as one message: one array with codec 3, `json_batch`. A reader of this library hands
+   * out its elements one by one. A reader in C, Python or Zig gets the array, and has to take it
+   * apart itself. Default true.
+   */
+  readonly batch?: boolean | undefined;
+}
+
+/**
+ * Options of a reader.
+ *
+ * @example
+ * ```ts
+ * import { MessageError, Reader, Segment, Writer } from "@millrace/millrace";
+ *
+ * const channels = [{ writer: 0, reader: 1, capacity: 4096 }];
+ * const segment = Segment.allocate({ endpoints: 2, channels });
+ * using writer = Writer.attach<string>(segment);
+ * using reader = Reader.attach<string>(segment, { maxMessageSize: 1024 });
+ * writer.write("a".repeat(1500));
+ * try {
+ *   reader.read();
+ * } catch (error) {
+ *   if (error instanceof MessageError) console.log(error.code); // "message.size"
+ * }
+ * ```
+ */
+export interface ReaderOptions<In = unknown> extends EndpointOptions {
+  /** A codec of your own that messages may use. Every reader knows those of this library. */
+  readonly codec?: CodecName | Codec<In, never> | undefined;
+  /** Further codecs of your own that messages may use. */
+  readonly codecs?: readonly Codec<In, never>[] | undefined;
+  /**
+   * The largest message that is accepted, in bytes; a larger one is dropped with `message.size`. A
+   * batch counts as one message; `writeMany` and `postMessage` make batches of up to 12 KiB.
+   * Default 64 MiB, and for JSON 4 MiB, because JSON is parsed in one go: 1 MiB of records takes 10
+   * ms and 4 MB of memory, but 1 MiB of brackets, which a hostile peer may send, takes 150 ms and
+   * 60 MB (V8 14, 15). A message whose writer does not know its size is dropped once it exceeds the
+   * limit. There is no limit for such a message where `peek` lends its frames, since the reader
+   * stores nothing of it.
+   */
+  readonly maxMessageSize?: number | undefined;
+  /** Whether `readMessage` also returns calls, returns and throws. Default false. */
+  readonly calls?: boolean | undefined;
+}
+
+/** An end that writes values: a `Writer`, or a `Port`. */
+export interface WritingEnd<T = never> {
+  /** @internal */
+  readonly link: Link;
+  /** Writes one message. */
+  write(value: T, options?: WaitOptions): void;
+}
+
+/** An end that reads values: a `Reader`, or a `Port`. */
+export interface ReadingEnd<T = unknown> {
+  /** @internal */
+  readonly link: Link;
+  /** Reads one message. */
+  read(options?: WaitOptions): T | undefined;
+}
+
+/** What writes without blocking: a `Writer`, a `Port`, or a `StreamPort`. */
+export interface TryWritingEnd<T = never> {
+  /** @internal */
+  readonly link: Link;
+  /** Writes one message if there is room for all of it. */
+  tryWrite(value: T): boolean;
+}
+
+/** What reads without blocking: a `Reader`, a `Port`, or a `StreamPort`. */
+export interface TryReadingEnd<T = unknown> {
+  /** @internal */
+  readonly link: Link;
+  /** Reads one message if there is one. */
+  tryRead(): T | undefined;
+}
+
+/** Throws for options that a writer cannot use, before it takes its endpoint for good. */
+export function requireWriterOptions(options: WriterOptions<never>): void {
+  const { codec = "json", batch = true } = requireOptions(options);
+  requireCodec(codec);
+  if (typeof batch !== "boolean") throwTypeError(`batch must be true or false: ${batch}`);
+}
+
+/** Throws for options that a reader cannot use, before it takes its endpoint for good. */
+export function requireReaderOptions(options: ReaderOptions): void {
+  const { maxMessageSize = 0, codec, codecs } = requireOptions(options);
+  requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
+  codecTable(codec, codecs);
+}
+
+/**
+ * Returns the ring with this index, or the first ring that `fits` accepts. [pipe.find] [port.find]
+ *
+ * @throws {SegmentError} `segment.channel` if there is no such ring.
+ */
+export function findRing(
+  segment: Segment,
+  index: number | undefined,
+  fits: (channel: Channel) => boolean,
+): Channel {
+  const isRing = (channel: Channel) => channel.kind === layout.CHANNEL_KIND_RING && fits(channel);
+  const channel = index === undefined ? segment.channels.find(isRing) : segment.channels[index];
+  if (channel !== undefined && isRing(channel)) return channel;
+  // [pipe.find_none] The segment was checked when it was attached to, and no state has changed yet.
+  throwSegmentError("channel", "attach to segment: it has no such ring");
+}
+
+/** Throws for options of a call that are not valid, and if the signal has aborted already. */
+export function requireWait(options: WaitOptions | undefined): void {
+  if (options === undefined) return;
+  requireTimeout(options, Infinity);
+  options.signal?.throwIfAborted();
+}
+
+/** The deadline of a call, whose options were checked before. [wait.deadline] */
+export function deadlineOf(options: WaitOptions | undefined): number {
+  const timeout = options?.timeout ?? Infinity;
+  return timeout === Infinity ? Infinity : now() + timeout;
+}
+
+/** Checks the options of a call and returns its deadline. */
+export function deadlineOfCall(options: WaitOptions | undefined): number {
+  requireWait(options);
+  return deadlineOf(options);
+}
+
+/**
+ * Calls `quit` when the time of a call is over, with undefined, or when its signal aborts, with the
+ * signal's reason. Returns what takes that back.
+ */
+export function limit(
+  options: WaitOptions | undefined,
+  quit: (reason: unknown) => void,
+): (() => void) | undefined {
+  if (options === undefined) return undefined;
+  const { timeout = Infinity, signal } = options;
+  const abort = () => quit(signal!.reason);
+  const stopTimer = after(timeout, () => quit(undefined));
+  signal?.addEventListener("abort", abort);
+  return () => {
+    stopTimer?.();
+    signal?.removeEventListener("abort", abort);
+  };
+}
+
+/** The error of a call whose deadline has passed. */
+export function timeoutError(verb: string): MillraceError {
+  return failure("wait.timeout", `${verb}: the ring stayed full until the deadline`);
+}
+
+/** What a link waits for, as bits. */
+export const enum For {
+  /** Frames in the ring. */
+  FRAMES = 1,
+  /** Frames, or what was taken out of the ring before. */
+  MESSAGES = 3,
+  /** Room in the ring for what is accepted. */
+  ROOM = 4,
+  /** A change of a state, for which every wait looks. */
+  STATE = 8,
+  /** Something to be done for calls. */
+  CALLS = 16,
+}
+
+/** What brings messages to the listeners of a port. */
+export interface Delivery {
+  /** Does what can be done now. Returns what to wait for. */
+  tend(): number;
+  /** Whether the process lives for it. */
+  readonly keeps: boolean;
+  /** This end was closed, or nothing more will come. */
+  finish(reason: MillraceError | undefined): void;
+}
+
+/** Default of `maxMessageSize`, and that for JSON. */
+export const MAX_MESSAGE_SIZE: number = 64 * 1024 * 1024;
+export const MAX_JSON_SIZE: number = 4 * 1024 * 1024;
+/** The upper bound of `maxMessageSize`: no runtime can allocate more than this. */
+export const MAX_MESSAGE_SIZE_MAX: number = 2 ** 32;
+
+/** Asynchronous calls between two looks whether the event loop has to turn. */
+const STREAK = 64;
+
+/** The one or two pipes between an endpoint and one peer. */
+export class Link implements Waiter {
+  readonly endpoint: Endpoint;
+  /** Index of the endpoint at the other end. */
+  readonly peer: number;
+  asks = 0;
+  /** Whether `close` was called on this end. */
+  isClosed = false;
+  outgoing: Outgoing | undefined;
+  incoming: Incoming | undefined;
+  delivery: Delivery | undefined;
+  /** The first final or invalid state word of the peer, after which none counts. 0: none yet. */
+  final = 0;
+  streak = 0;
+  /** Whether `tend` is about to run. */
+  isDue = false;
+  /** Whether it runs. */
+  isTending = false;
+  /** Whether the process lives for this link. */
+  isKeeping = false;
+  readonly tendLater = (): void => this.tend();
+
+  /** Makes the link of an attached endpoint to one peer. */
+  constructor(endpoint: Endpoint, peer: number) {
+    this.endpoint = endpoint;
+    this.peer = peer;
+    endpoint.waiters.push(this);
+  }
+
+  prepare(asks: number): number {
+    const { outgoing, incoming } = this;
+    if (outgoing !== undefined) {
+      const isLeft = outgoing.first !== undefined && !pump(outgoing);
+      const isWanted = (asks & For.ROOM) !== 0 || outgoing.pendingCount > 0;
+      if (isLeft && isWanted) asks |= For.ROOM | (incoming === undefined ? 0 : fill(incoming)); // [port.posted]
+      store(outgoing); // [port.publish_both]
+    }
+    if (incoming !== undefined) store(incoming);
+    return asks;
+  }
+
+  sees(asks: number): boolean {
+    const { incoming, outgoing } = this;
+    if ((asks & For.FRAMES) !== 0) {
+      if (hasMoved(incoming!)) return true;
+      if ((asks & For.MESSAGES) === For.MESSAGES && hasMore(incoming!)) return true;
+    }
+    if ((asks & For.CALLS) !== 0 && (incoming!.route!.isDue || mayGoOn(incoming!))) return true;
+    return (asks & For.ROOM) !== 0 && (outgoing!.first === undefined || hasMoved(outgoing!));
+  }
+
+  hasChanged(): boolean {
+    return this.endpoint.hasChanged(this.peer);
+  }
+
+  arm(asks: number): void {
+    const { incoming, outgoing } = this;
+    if ((asks & For.FRAMES) !== 0) { // [wait.reader_asks]
+      want(incoming!, armedAt(incoming!.cursor + layout.FRAME_ALIGN));
+    }
+    if ((asks & For.ROOM) !== 0) want(outgoing!, armedAt(outgoing!.need)); // [wait.writer_asks]
+  }
+
+  disarm(asks: number): void {
+    const left = asks & ~this.asks; // what the event loop does not wait for
+    if ((left & For.FRAMES) !== 0) want(this.incoming!, DISARMED);
+    if ((left & For.ROOM) !== 0) want(this.outgoing!, DISARMED);
+  }
+
+  demands(): number {
+    return this.endpoint.demandsOf(this.peer) | (this.isKeeping ? KEPT : 0);
+  }
+
+  /** Makes the link of the same endpoint to the next owner of the peer's. */
+  again(): Link {
+    return new Link(this.endpoint, this.peer);
+  }
+
+  /** Is told of the port that takes the place of one whose peer was vacated; for hubs. */
+  // deno-lint-ignore no-explicit-any
+  replace?(old: any, next: any): void;
+
+  /** Tells the peer that this end is closed. */
+  leave(): void {
+    this.endpoint.close();
+  }
+
+  /**
+   * Does what can be done without waiting: places what was accepted, serves those who read, delivers
+   * events. Then has the event loop sleep for what is left.
+   */
+  tend(): void {
+    if (this.isTending) return tendSoon(this);
+    this.isTending = true;
+    try {
+      this.#tend();
+    } finally {
+      this.isTending = false;
+    }
+  }
+
+  #tend(): void {
+    const { endpoint, asks: before, incoming, delivery } = this;
+    this.isDue = false;
+    this.asks = 0;
+    if (before !== 0) this.disarm(before);
+    let asks = this.prepare(0);
+    if (incoming !== undefined) asks |= serve(incoming);
+    if (delivery !== undefined) asks |= delivery.tend();
+    noteKeeping(this);
+    if (asks === 0) return;
+    this.prepare(0); // of what was done since
+    const bell = endpoint.bell(); // [wait.bell_first]
+    this.arm(asks);
+    if (asks !== For.STATE && (this.sees(asks) || this.hasChanged())) { // [wait.recheck]
+      this.disarm(asks);
+      this.isDue = true;
+      (giveWay() ?? SETTLED).then(this.tendLater);
+    } else {
+      this.asks = asks;
+      try {
+        endpoint.listen(bell, this);
+      } catch (reason) { // of a mechanism of the application's
+        this.asks = 0;
+        this.disarm(asks);
+        if (this.outgoing !== undefined) giveUpAll(this.outgoing, reason);
+        if (incoming !== undefined) rejectAll(incoming, reason);
+        noteKeeping(this);
+      }
+    }
+  }
+}
+
+/** Has a link tended at the end of the job, after its promises. */
+export function tendSoon(link: Pick<Link, "isDue" | "tendLater" | "streak">): void {
+  if (link.isDue) return;
+  link.isDue = true;
+  (giveWayAtTimes(link) ?? SETTLED).then(link.tendLater);
+}
+
+/** Notes whether the process lives for those who read, for what is accepted, or for listeners. */
+export function noteKeeping(link: Link): void {
+  const { incoming, outgoing, delivery } = link;
+  const keeps = (incoming !== undefined && incoming.takers.length > 0) ||
+    (outgoing !== undefined && outgoing.pendingCount > 0) || delivery?.keeps === true;
+  if (keeps === link.isKeeping) return;
+  link.isKeeping = keeps;
+  keepAlive(keeps ? 1 : -1);
+}
+
+/** Lets the event loop turn now and then, even if asynchronous calls never have to wait. */
+export function giveWayAtTimes(link: Pick<Link, "streak">): Promise<void> | undefined {
+  return ++link.streak % STREAK === 0 ? giveWay() : undefined;
+}
+
+/** Closes the endpoint. What was accepted goes out as far as there is room. [pipe.close] */
+export function closeLink(link: Link): void {
+  if (link.isClosed) return;
+  if (link.outgoing?.first !== undefined) pump(link.outgoing);
+  discard(link);
+  link.leave();
+}
+
+/** Drops what is not published or not delivered; after that stores nothing. [pipe.close] */
+export function discard(link: Link): void {
+  const { incoming, outgoing } = link;
+  link.isClosed = true;
+  link.asks = 0;
+  if (outgoing !== undefined) {
+    stop(outgoing);
+    drop(outgoing, closedError(link, "write"));
+  }
+  if (incoming !== undefined) {
+    stop(incoming);
+    empty(incoming);
+  }
+  link.delivery?.finish(undefined);
+  tendSoon(link); // those who read are told
+}
+
+/** The error after the own `close`, which comes before every other answer. [pipe.first_answer] */
+export function closedError(link: Link, verb: string): MillraceError | undefined {
+  return link.isClosed ? failure("pipe.closed", `${verb}: this end is closed`) : undefined;
+}
+
+/** The error of the own `close` or the own state; undefined while attached. [pipe.close_frees] */
+export function ownError(link: Link, verb: string): MillraceError | undefined {
+  const { endpoint } = link;
+  const word = endpoint.state(endpoint.index);
+  if (link.isClosed || endpoint.isOwn(word)) return closedError(link, verb);
+  const state = stateOf(word);
+  if (state === layout.ENDPOINT_STATE_CLOSED) {
+    return failure("pipe.closed", `${verb}: this end was closed`);
+  }
+  // [segment.own_state] Any other word was forged into our record, or belongs to the endpoint's next
+  // owner; it has no reason for us.
+  const reason = state === layout.ENDPOINT_STATE_FAILED ? word >>> layout.REASON_SHIFT : 0;
+  return failure("pipe.failed", `${verb}: this end is marked failed${describe(reason)}`, {
+    reason,
+  });
+}
+
+/** The error of the own state, or else of the peer's, if one is final. [pipe.first_answer] */
+export function stateError(link: Link, verb: string): MillraceError | undefined {
+  return ownError(link, verb) ?? peerError(link, verb);
+}
+
+/** The error of the peer's state; undefined while it is not final. */
+export function peerError(link: Link, verb: string): MillraceError | undefined {
+  // [segment.state_invalid] The first word that is final, or invalid, counts from then on.
+  const word = link.final || link.endpoint.state(link.peer);
+  const state = stateOf(word);
+  if (state <= layout.ENDPOINT_STATE_ATTACHED) return undefined;
+  link.final = word;
+  for (const side of [link.outgoing, link.incoming]) if (side !== undefined) side.bits |= Bit.GONE;
+  if (state === layout.ENDPOINT_STATE_CLOSED) {
+    return failure("peer.closed", `${verb}: the peer has closed`);
+  }
+  const isFailed = state === layout.ENDPOINT_STATE_FAILED;
+  const reason = isFailed ? word >>> layout.REASON_SHIFT : layout.REASON_SEGMENT_STATE;
+  const cause = causeOf(link.endpoint.segment, link.peer);
+  const what = `${verb}: the peer is marked failed${describe(reason)}`;
+  return failure("peer.failed", what, { ...cause, reason });
+}

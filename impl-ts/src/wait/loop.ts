@@ -1,0 +1,142 @@
+/**
+ * The event loop of this thread: its turns, its timers, and what keeps its process alive. Features
+ * that only some runtimes have are looked up when they are first needed, since some take
+ * milliseconds to be made in a thread that has just started.
+ *
+ * @module
+ */
+
+import {
+  clearInterval,
+  clearTimeout,
+  immediate,
+  now,
+  setInterval,
+  setTimeout,
+} from "../memory/clock.ts";
+
+/** What some runtimes have and others lack. */
+interface Runtime {
+  readonly Deno?: { unrefTimer?(timer: unknown): void };
+}
+
+const { Deno } = globalThis as Runtime;
+
+/** What is chained to this promise runs as a microtask. */
+export const SETTLED: Promise<void> = /* @__PURE__ */ Promise.resolve();
+
+/** The longest delay that a timer accepts: one with a longer delay fires at once. */
+export const TIMER_MAX_MS = 0x7fffffff;
+
+/** Stops a timer from keeping the process alive. */
+export function unref(timer: unknown): void {
+  const { unref } = timer as { unref?(): void };
+  if (typeof unref === "function") unref.call(timer); // Node
+  else if (typeof timer === "number") Deno?.unrefTimer?.(timer);
+}
+
+/**
+ * Calls back after so many milliseconds, once; never, if they are Infinity. Returns what stops the
+ * timer.
+ */
+export function after(ms: number, callback: () => void): (() => void) | undefined {
+  if (ms === Infinity) return undefined;
+  const timer = setTimeout(callback, Math.min(Math.max(0, ms), TIMER_MAX_MS));
+  return () => clearTimeout(timer);
+}
+
+/**
+ * Calls back every `ms` milliseconds until the function that it returns is called. It does not keep
+ * the process alive.
+ */
+export function repeat(ms: number, callback: () => void): () => void {
+  if (Deno === undefined) {
+    const timer = setInterval(callback, ms);
+    unref(timer);
+    return () => clearInterval(timer);
+  }
+  // Deno: sleeps on a word of its own, because the first use of a timer takes 5 ms.
+  const word = new Int32Array(new SharedArrayBuffer(4));
+  let isOver = false;
+  const sleep = () => {
+    const { value } = Atomics.waitAsync(word, 0, 0, ms) as { value: Promise<unknown> };
+    value.then(() => {
+      if (isOver) return;
+      sleep();
+      callback();
+    });
+  };
+  sleep();
+  return () => {
+    isOver = true;
+    Atomics.notify(word, 0);
+  };
+}
+
+/** Calls back in a new task, after due timers and other events that have arrived. */
+export function nextTask(callback: () => void): void {
+  // Deno makes `setImmediate` at its first use, and web pages delay nested timers by 4 ms.
+  const setImmediate = Deno === undefined ? immediate() : undefined;
+  if (setImmediate !== undefined) return void setImmediate(callback);
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => {
+    port1.close();
+    callback();
+  };
+  port2.postMessage(0);
+}
+
+/** After so many milliseconds, an event loop that always finds more to do at once must turn. */
+const TURN_MS = 8;
+
+/**
+ * What this thread has done since its event loop turned last: when it was first asked, -1 if not
+ * yet; how many messages its ports have delivered, and since when; and how many ports listen.
+ */
+export const turn: { since: number; delivered: number; began: number; listening: number } = {
+  since: -1,
+  delivered: 0,
+  began: 0,
+  listening: 0,
+};
+
+/** Notes that the event loop has turned. */
+export function noteTurn(): void {
+  turn.since = -1;
+  turn.delivered = 0;
+}
+
+/** Lets the event loop turn if it has not for `TURN_MS`: a flood must not starve it. */
+export function giveWay(): Promise<void> | undefined {
+  const time = now();
+  if (turn.since < 0) turn.since = time;
+  if (time - turn.since < TURN_MS) return undefined;
+  return new Promise<void>((resolve) => nextTask(resolve)).then(noteTurn);
+}
+
+/** A `MessagePort` with the `ref` and `unref` that Deno and Node add. */
+interface Keeper extends MessagePort {
+  ref?(): void;
+  unref?(): void;
+}
+
+let keepers: readonly Keeper[] | undefined;
+let keptCount = 0;
+
+/**
+ * Adds one to those who want the process to live, or takes one away: no sleep on a word keeps it
+ * alive. One channel serves all, whose other end is kept too: in Bun a channel with one end does
+ * not keep a worker alive.
+ */
+export function keepAlive(change: 1 | -1): void {
+  keptCount += change;
+  if (keepers === undefined) {
+    const { port1, port2 } = new MessageChannel();
+    keepers = [port1, port2];
+    // Setting a handler would start the port too, but takes 0.2 ms more in a fresh thread.
+    port1.start();
+  }
+  const [keeper] = keepers;
+  if (keptCount > 0) keeper!.ref?.();
+  else keeper!.unref?.();
+}

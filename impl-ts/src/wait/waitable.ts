@@ -1,0 +1,275 @@
+/**
+ * Waits for what is no pipe: properties, fanouts, an attach. Each says what it looks at and which
+ * word it arms; here it waits on its endpoint, blocking or on the event loop.
+ *
+ * @module
+ */
+
+import { clearTimeout, now, setTimeout } from "../memory/clock.ts";
+import { type Endpoint, KEPT, type Waiter } from "./endpoint.ts";
+import { giveWay, keepAlive, TIMER_MAX_MS } from "./loop.ts";
+
+/** What a wait waits for and what ends it: one side of a ring, or several of them together. */
+export interface Waitable {
+  /** Whether what the caller waits for may be there. Cheap. */
+  look(): boolean;
+  /** Whether a state ends the wait. Called as seldom as the clock is read. */
+  lookAround(): boolean;
+  /** Index of the endpoint at the other end; the first one's, if there are several. */
+  readonly peer: number;
+  /** The single waitables that this one joins, if it joins several. */
+  readonly parts?: readonly Waitable[] | undefined;
+  /** Stores the `wants` word. */
+  arm(): void;
+  /**
+   * Stores the `wants` word again if it no longer holds what `arm` would store. [wait.stay_armed]
+   */
+  stayArmed(): void;
+  /** Clears the `wants` word, unless another wait of this endpoint still needs it. */
+  disarm(): void;
+  /** Before a wait: publishes and gives back what is held back. */
+  settle?(): void;
+}
+
+/** Waits until any one of several waitables is ready. The bell of one endpoint wakes them all. */
+export class Several implements Waitable {
+  readonly peer: number;
+  readonly parts: readonly Waitable[];
+
+  /** Joins the waitables of one endpoint. There must be at least one. */
+  constructor(parts: readonly Waitable[]) {
+    this.peer = parts[0]!.peer;
+    this.parts = parts;
+  }
+
+  look(): boolean {
+    return this.parts.some((part) => part.look());
+  }
+
+  lookAround(): boolean {
+    return this.parts.some((part) => part.lookAround());
+  }
+
+  arm(): void {
+    for (const part of this.parts) part.arm();
+  }
+
+  stayArmed(): void {
+    for (const part of this.parts) part.stayArmed();
+  }
+
+  disarm(): void {
+    for (const part of this.parts) part.disarm();
+  }
+}
+
+/** Whether the thing waited for may be there, or a state ends the wait. */
+export function found(what: Waitable): boolean {
+  return what.look() || what.lookAround();
+}
+
+/** What asks for one thing only. */
+const SOMETHING = 1;
+
+/** Has an endpoint wait for something. */
+class WaitableWaiter implements Sleeping {
+  asks = 0;
+  readonly #endpoint: Endpoint;
+  readonly #what: Waitable;
+  #isArmed = false;
+  /** Called when something may be there. */
+  wake: () => void = () => {};
+
+  constructor(endpoint: Endpoint, what: Waitable) {
+    this.#endpoint = endpoint;
+    this.#what = what;
+  }
+
+  prepare(asks: number): number {
+    this.#what.settle?.();
+    return asks;
+  }
+
+  sees(): boolean {
+    return this.#what.look();
+  }
+
+  hasChanged(): boolean {
+    return this.#what.lookAround();
+  }
+
+  arm(): void {
+    if (this.#isArmed) return this.#what.stayArmed();
+    this.#isArmed = true;
+    this.#what.arm();
+  }
+
+  disarm(): void {
+    if (this.#isArmed) this.#what.disarm();
+    this.#isArmed = false;
+  }
+
+  demands(): number {
+    const { peer, parts = [this.#what] } = this.#what;
+    if (parts.length === 0) return KEPT | this.#endpoint.demandsOf(peer);
+    return parts.reduce((all, part) => all | this.#endpoint.demandsOf(part.peer), KEPT);
+  }
+
+  tend(): void {
+    this.wake();
+  }
+}
+
+/** Blocks until something may be there, or a state has changed; false at the deadline. */
+export function waitFor(
+  endpoint: Endpoint,
+  what: Waitable,
+  deadline: number,
+  waits: number = 0,
+): boolean {
+  return endpoint.wait(new WaitableWaiter(endpoint, what), SOMETHING, deadline, waits);
+}
+
+/**
+ * `waitFor` without blocking. Rejects with the reason of an aborted signal. The process lives
+ * meanwhile.
+ */
+export async function waitForAsync(
+  endpoint: Endpoint,
+  what: Waitable,
+  deadline: number,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const waiter = new WaitableWaiter(endpoint, what);
+  return await wakeLater(endpoint, waiter, SOMETHING, deadline, signal);
+}
+
+/** A waiter of a wait that is over when it is woken. */
+export interface Sleeping extends Waiter {
+  wake(): void;
+}
+
+/** Waits without blocking for what a waiter asks for; see `waitForAsync`. */
+export async function wakeLater(
+  endpoint: Endpoint,
+  waiter: Sleeping,
+  asks: number,
+  deadline: number,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  signal?.throwIfAborted();
+  const finds = () => waiter.sees(asks) || waiter.hasChanged();
+  const left = deadline < Infinity ? deadline - now() : deadline;
+  if (!(left > 0)) return finds();
+  waiter.prepare(asks);
+  const bell = endpoint.bell();
+  waiter.arm(asks);
+  if (finds()) { // [wait.recheck]
+    waiter.disarm(asks);
+    await giveWay();
+    return true;
+  }
+  keepAlive(1);
+  endpoint.waiters.push(waiter);
+  waiter.asks = asks;
+  await until(left, signal, (end) => {
+    waiter.wake = end;
+    endpoint.listen(bell, waiter);
+  });
+  waiter.asks = 0;
+  remove(endpoint.waiters, waiter);
+  waiter.disarm(asks);
+  keepAlive(-1);
+  signal?.throwIfAborted();
+  return true;
+}
+
+/**
+ * Lets the asynchronous verbs of one end of a pipe run one at a time, in the order of the calls.
+ */
+export class Turns {
+  #isTaken = false;
+  readonly #queue: (() => void)[] = [];
+
+  /** Whether a call has the turn. */
+  get busy(): boolean {
+    return this.#isTaken;
+  }
+
+  /** Takes the turn if no other call has it. */
+  tryTake(): boolean {
+    if (this.busy) return false;
+    this.#isTaken = true;
+    return true;
+  }
+
+  /**
+   * Waits for the turn. Resolves with false at the deadline, and throws the signal's reason if the
+   * signal aborts. `taken` is called at the moment when the turn is taken, before anything else can
+   * run.
+   */
+  async take(
+    deadline: number,
+    signal: AbortSignal | undefined,
+    taken?: () => void,
+  ): Promise<boolean> {
+    if (this.tryTake()) {
+      taken?.();
+      return true;
+    }
+    const queue = this.#queue;
+    let start = () => {};
+    const begin = (end: (isMine: boolean) => void) => {
+      start = () => {
+        taken?.();
+        end(true);
+      };
+      queue.push(start);
+    };
+    const left = deadline - now();
+    const isMine = await until(left, signal, begin, () => remove(queue, start));
+    if (!isMine) signal?.throwIfAborted();
+    return isMine === true;
+  }
+
+  /** Passes the turn to the next call in the queue. */
+  give(): void {
+    if (this.#queue.length === 0) this.#isTaken = false;
+    else this.#queue.shift()!();
+  }
+}
+
+/**
+ * Waits until the function `end`, which `begin` receives, is called, and resolves with its
+ * argument. After `ms` milliseconds, or when the signal aborts, it calls `quit` and resolves with
+ * undefined; an abort is not reported.
+ */
+export function until(
+  ms: number,
+  signal: AbortSignal | undefined,
+  begin: (end: (value?: boolean) => void) => void,
+  quit?: () => void,
+): Promise<boolean | undefined> {
+  return new Promise((resolve) => {
+    const end = (value?: boolean) => {
+      if (timer !== undefined) clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+      resolve(value);
+    };
+    const stop = () => {
+      quit?.();
+      end();
+    };
+    begin(end);
+    // Infinity needs no timer. Node warns of a negative delay.
+    const most = Math.min(Math.max(0, ms), TIMER_MAX_MS);
+    const timer = ms < Infinity ? setTimeout(stop, most) : undefined;
+    signal?.addEventListener("abort", stop);
+  });
+}
+
+/** Removes an element from an array. Returns whether it was there. */
+export function remove<T>(list: T[], one: T): boolean {
+  const index = list.indexOf(one);
+  return index >= 0 && list.splice(index, 1).length > 0;
+}
