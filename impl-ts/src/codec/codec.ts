@@ -300,15 +300,6 @@ function shown(value: unknown): string {
   }
 }
 
-/** Anything as a text, also if it has none. */
-function shown(value: unknown): string {
-  try {
-    return String(value);
-  } catch {
-    return typeof value;
-  }
-}
-
 /**
  * Encodes one element of a batch again, for a reader that wants messages and not values.
  *
