@@ -1,5 +1,7 @@
 import { Port } from "millrace";
+import { release, tryPeek } from "millrace/lend";
 import { type PropertyReader, type PropertyWriter, SharedProperties } from "millrace/property";
+import { tryReadInto } from "millrace/raw";
 
 /** Messages of one block. */
 export const BURST = 100;
@@ -20,19 +22,19 @@ interface Pair {
 export const VERBS: Readonly<Record<string, (pair: Pair) => void>> = {
   "tryWrite, tryReadInto"({ here, there, message }) {
     for (let n = 0; n < BURST; n++) here.tryWrite(message);
-    for (let n = 0; n < BURST; n++) there.tryReadInto(message);
+    for (let n = 0; n < BURST; n++) tryReadInto(there, message);
   },
   "tryWrite, tryPeek, release"({ here, there, message }) {
     for (let n = 0; n < BURST; n++) here.tryWrite(message);
     for (let n = 0; n < BURST; n++) {
-      const lent = there.tryPeek()!;
+      const lent = tryPeek(there)!;
       for (let i = 0; i < lent.size; i++) message[i] = lent.area[lent.offset + i]!;
-      there.release();
+      release(there);
     }
   },
   "tryReadInto, tryPeek without a message"({ there, message }) {
-    for (let n = 0; n < BURST / 2; n++) there.tryReadInto(message);
-    for (let n = 0; n < BURST / 2; n++) there.tryPeek();
+    for (let n = 0; n < BURST / 2; n++) tryReadInto(there, message);
+    for (let n = 0; n < BURST / 2; n++) tryPeek(there);
   },
   "tryWrite without room"({ here, message }) {
     while (here.tryWrite(message));
@@ -52,13 +54,13 @@ export const VERBS: Readonly<Record<string, (pair: Pair) => void>> = {
   "canary: a view"({ here, there, message }) {
     for (let n = 0; n < BURST; n++) here.tryWrite(message);
     for (let n = 0; n < BURST; n++) {
-      kept[n] = there.tryPeek()!.payload;
-      there.release();
+      kept[n] = tryPeek(there)!.payload;
+      release(there);
     }
   },
   "canary: an object"({ here, there, message }) {
     for (let n = 0; n < BURST; n++) here.tryWrite(message);
-    for (let n = 0; n < BURST; n++) kept[n] = { size: there.tryReadInto(message) };
+    for (let n = 0; n < BURST; n++) kept[n] = { size: tryReadInto(there, message) };
   },
 };
 

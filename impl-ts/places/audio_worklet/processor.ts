@@ -1,4 +1,7 @@
 import { agentMechanism, type Memory, MillraceError, Port } from "millrace";
+import { release, tryPeek } from "millrace/lend";
+import { waitForPeer } from "millrace/peer";
+import { readInto, tryReadInto } from "millrace/raw";
 import { BLOCK } from "../audio.ts";
 import { assertEquals } from "../stage.ts";
 
@@ -12,22 +15,22 @@ export default function processor({ source, sink }: Given): (samples: Float32Arr
   const from = Port.from<Uint8Array>(source);
   const to = Port.create<Uint8Array>({ memory: sink, codec: "bytes" });
   refuse();
-  const dropped = dropOldest();
+  const refused = refuseSecond();
   const block = new Uint8Array(BLOCK);
   let count = 0;
   return (samples) => {
     if (count % 2 === 0) {
-      if (from.tryReadInto(block) === undefined) {
+      if (tryReadInto(from, block) === undefined) {
         assertEquals(from.ended, true);
-        assertEquals(dropped, [1]);
+        assertEquals(refused, ["port.overflow"]);
         to.end();
         for (const port of [from, to]) port.close();
         return count;
       }
     } else {
-      const { area, offset, size } = from.tryPeek()!;
+      const { area, offset, size } = tryPeek(from)!;
       for (let i = 0; i < size; i++) block[i] = area[offset + i]!;
-      from.release();
+      release(from);
     }
     for (let i = 0; i < BLOCK; i++) samples[i] = block[i]! / 256;
     assertEquals(to.tryWrite(block), true);
@@ -43,8 +46,8 @@ function refuse(): void {
   const bytes = new Uint8Array(48);
   let [written, read] = [0, 0];
   while (here.tryWrite(bytes)) written++;
-  while (there.tryReadInto(bytes) !== undefined) read++;
-  assertEquals([written > 0, read, there.tryPeek()], [true, written, undefined]);
+  while (tryReadInto(there, bytes) !== undefined) read++;
+  assertEquals([written > 0, read, tryPeek(there)], [true, written, undefined]);
   while (here.tryWrite(bytes));
   // [wait.no_block] In Firefox this thread may block. Where it may not, no call lasts so long.
   const { blocks } = agentMechanism();
@@ -52,8 +55,8 @@ function refuse(): void {
   const answers = [
     () => here.write(bytes, wait),
     () => here.read(wait),
-    () => here.readInto(bytes, wait),
-    () => Port.create().waitForPeer(wait),
+    () => readInto(here, bytes, wait),
+    () => waitForPeer(Port.create(), wait),
   ].map(answerOf);
   const expected = blocks
     ? ["wait.timeout", undefined, undefined, false]
@@ -72,17 +75,18 @@ function answerOf(call: () => unknown): unknown {
   }
 }
 
-/** Posts where there is no room. Returns the first bytes of what was dropped, behind the job. */
-function dropOldest(): number[] {
-  const dropped: number[] = [];
+/** Posts where there is no room. Returns the codes of what was refused, once the job is done. */
+function refuseSecond(): unknown[] {
+  const refused: unknown[] = [];
   const port = Port.create<Uint8Array>({
     capacity: 256,
     codec: "bytes",
     queueLimit: 1,
-    overflow: "drop-oldest",
-    onOverflow: (bytes) => dropped.push(bytes[0]!),
+    overflow: "reject",
   });
   while (port.tryWrite(new Uint8Array(48)));
-  for (const n of [1, 2]) port.postMessage(new Uint8Array(48).fill(n));
-  return dropped;
+  for (const n of [1, 2]) {
+    port.postMessage(new Uint8Array(48).fill(n)).catch(({ code }) => refused.push(code));
+  }
+  return refused;
 }

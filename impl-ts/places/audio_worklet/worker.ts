@@ -1,4 +1,5 @@
 import { type Memory, Port } from "millrace";
+import { readInto } from "millrace/raw";
 import { BLOCK } from "../audio.ts";
 import { assertEquals, WAIT } from "../stage.ts";
 
@@ -7,7 +8,7 @@ export default function worker(memory: Memory): number {
   using port = Port.attach<Uint8Array>(memory, WAIT);
   const block = new Uint8Array(BLOCK);
   let count = 0;
-  for (; port.readInto(block, WAIT) !== undefined; count++) {
+  for (; readInto(port, block, WAIT) !== undefined; count++) {
     assertEquals(block, new Uint8Array(BLOCK).fill(count));
   }
   assertEquals(port.ended, true);

@@ -1,5 +1,6 @@
 /** Messages in a form of the application's own: points as three numbers of 64 bits. */
 import { Port } from "millrace";
+import { writeMessage } from "millrace/raw";
 import { assertEquals, assertFails, type Stage, WAIT } from "../stage.ts";
 import { POINTS } from "./points.ts";
 
@@ -48,7 +49,7 @@ function copyTexts(): void {
     here.write(text);
     assertEquals(there.read(), text);
     const bytes = new Uint8Array(size).map((_, index) => noNumbers[index]!);
-    here.writeMessage({ codec: 1, payload: bytes });
+    writeMessage(here, { codec: 1, payload: bytes });
     let answer: unknown;
     try {
       answer = there.read();

@@ -1,5 +1,6 @@
 /** A worker is a stage of a pipeline: streams go into a port, and come back out of it. */
 import { Port } from "millrace";
+import { readableOf, writableOf } from "millrace/streams";
 import { assertEquals, assertFails, type Stage, within } from "../stage.ts";
 
 const COUNT = 200;
@@ -15,8 +16,8 @@ export default async function main(stage: Stage): Promise<void> {
       else to.close();
     },
   });
-  // A port has the shape that `pipeThrough` wants.
-  const reader = numbers.pipeThrough(port).getReader();
+  const pair = { readable: readableOf(port), writable: writableOf(port) };
+  const reader = numbers.pipeThrough(pair).getReader();
   for (let wanted = 0; wanted < COUNT; wanted++) {
     const { done, value } = await within(reader.read());
     assertEquals([done, value], [false, `<${wanted}>`]);

@@ -1,4 +1,5 @@
 import { Port } from "millrace";
+import { readableOf, writableOf } from "millrace/streams";
 import { within } from "../stage.ts";
 
 export default async function worker(handoff: unknown): Promise<string> {
@@ -6,6 +7,6 @@ export default async function worker(handoff: unknown): Promise<string> {
   const brackets = new TransformStream<number, string>({
     transform: (n, to) => to.enqueue(`<${n}>`),
   });
-  await within(port.readable.pipeThrough(brackets).pipeTo(port.writable));
+  await within(readableOf(port).pipeThrough(brackets).pipeTo(writableOf(port)));
   return "piped";
 }

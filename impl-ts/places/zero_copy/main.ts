@@ -1,5 +1,6 @@
 /** Bytes that are made and read where they lie, in the ring, both ways. */
 import { Port } from "millrace";
+import { abandon, claim, publish, tryClaim } from "millrace/lend";
 import { assertEquals, assertFails, type Stage, WAIT } from "../stage.ts";
 
 const SIZES = [0, 1, 16, 200, 496];
@@ -10,27 +11,27 @@ export default async function main(stage: Stage): Promise<void> {
   worker.postMessage(port.memory);
   for (const [tag, size] of SIZES.entries()) {
     let place;
-    while ((place = port.tryClaim(496, { tag })) === undefined) await pause();
+    while ((place = tryClaim(port, 496, { tag })) === undefined) await pause();
     assertEquals([place.size, place.offset % 16, place.area.buffer === port.memory], [
       496,
       0,
       true,
     ]);
     place.payload.subarray(0, size).fill(tag + 1);
-    port.publish(size); // less than was claimed
+    publish(port, size); // less than was claimed
     assertEquals(await port.readAsync(WAIT), new Uint8Array(size).fill(2 * tag + 2));
   }
   // Half the ring, less a header, is the most that one place can have.
-  const refused = await Promise.resolve().then(() => port.tryClaim(497)).catch((error) => error);
+  const refused = await Promise.resolve().then(() => tryClaim(port, 497)).catch((error) => error);
   assertEquals(refused instanceof RangeError, true);
   // A place that is not used leaves no message.
-  port.claim(100);
-  port.abandon();
+  claim(port, 100);
+  abandon(port);
   port.end();
   assertEquals(await port.readAsync(WAIT), undefined);
   assertEquals(await worker.result, SIZES);
   port.close();
-  await assertFails("pipe.closed", () => port.tryClaim(1));
+  await assertFails("pipe.closed", () => tryClaim(port, 1));
 }
 
 function pause(): Promise<void> {

@@ -65,7 +65,7 @@ export function revive<T>(reader: Reader<T>): Reader<T>;
 export function revive<T>(writer: Writer<T>, options?: WriterOptions<T>): Writer<T>;
 export function revive(
   end: Port | Reader | Writer,
-  options?: WriterOptions,
+  options?: WriterOptions<never>,
 ): Port | Reader | Writer {
   const { link } = end;
   const { endpoint, peer, outgoing, incoming } = link;
@@ -111,7 +111,7 @@ function isUnread(incoming: Incoming): boolean {
 function renew(
   link: Link,
   end: Port | Reader | Writer,
-  options: WriterOptions = {},
+  options: WriterOptions<never> = {},
 ): Port | Reader | Writer {
   const { outgoing, incoming, endpoint } = link;
   const { waiters } = endpoint;
@@ -129,7 +129,7 @@ function renew(
   const next = end instanceof Port
     ? new Port(fresh, out!, inn!, given)
     : end instanceof Writer
-    ? Writer.of(fresh, new Outgoing(fresh, out!, given as WriterOptions))
+    ? Writer.of(fresh, new Outgoing(fresh, out!, given as WriterOptions<never>))
     : Reader.of(fresh, new Incoming(fresh, inn!, given));
   if (kept !== undefined) fresh.incoming!.queue.push(...kept);
   for (const [old, side] of [[outgoing, fresh.outgoing], [incoming, fresh.incoming]] as const) {

@@ -91,7 +91,7 @@ export interface WaitOptions {
  * console.log(writer.tryWrite("plain text")); // true
  * ```
  */
-export interface WriterOptions<Out = never> extends EndpointOptions {
+export interface WriterOptions<Out = unknown> extends EndpointOptions {
   /** How values become payloads: a codec of this library, or your own. Default `json`. */
   readonly codec?: CodecName | Codec<unknown, Out> | undefined;
   /**

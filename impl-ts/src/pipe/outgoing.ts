@@ -123,7 +123,7 @@ export class Outgoing extends Side {
   spare: Send = makeSend(DATA);
 
   /** Makes the outgoing side of an attached endpoint for one of its rings. */
-  constructor(link: Link, channel: Channel, options: WriterOptions) {
+  constructor(link: Link, channel: Channel, options: WriterOptions<never>) {
     super(link.endpoint, channel, true);
     const codec: CodecName | AnyCodec = options.codec ?? "json";
     const { code, vet } = codec as Partial<AnyCodec>;

@@ -97,7 +97,7 @@ export type Side = "a" | "b";
  * console.log(there.read({ timeout: 1000 })); // "hello"
  * ```
  */
-export interface PortOptions<In = unknown, Out = never>
+export interface PortOptions<In = unknown, Out = In>
   extends WriterOptions<Out>, ReaderOptions<In>, PostingOptions, DeliveryOptions {
   /** How values become payloads: a codec of this library, or your own. Default `json`. */
   readonly codec?: CodecName | Codec<In, Out> | undefined;
@@ -206,7 +206,7 @@ export function endpointOf({ side, endpoint }: PortAttachOptions<unknown, never>
 }
 
 /** Throws for options that a port cannot use. */
-export function requirePortOptions(options: PortOptions): void {
+export function requirePortOptions(options: PortOptions<unknown, never>): void {
   const { side = "a", overflow = "wait", inboxCount = 0, inboxSize = 0, queueLimit = 1 } = options;
   requireInteger("inboxCount", inboxCount, 0);
   requireInteger("inboxSize", inboxSize, 0);

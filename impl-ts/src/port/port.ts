@@ -88,7 +88,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   readonly #outgoing: Outgoing;
   readonly #incoming: Incoming;
   readonly #delivery: PortDelivery;
-  readonly #options: PortOptions;
+  readonly #options: PortOptions<unknown, never>;
   /** UTF-16 units and bytes that were posted since the ring was looked at. */
   #gathered = 0;
 
@@ -98,7 +98,12 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    *
    * @internal
    */
-  constructor(link: Link, outgoing: Channel, incoming: Channel, options: PortOptions) {
+  constructor(
+    link: Link,
+    outgoing: Channel,
+    incoming: Channel,
+    options: PortOptions<unknown, never>,
+  ) {
     super(() => this.#delivery);
     const own = { ...options }; // the caller may change its own later
     this.#link = link;
