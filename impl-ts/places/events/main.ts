@@ -8,11 +8,11 @@ export default async function main(stage: Stage): Promise<void> {
   worker.postMessage(port.handoff());
 
   // A listener to one message: what comes behind it stays, for whoever takes it. Its event has all
-  // that one of the platform's own has.
+  // that a `MessageEvent` has.
   const first = new Promise((resolve) => {
     port.addEventListener("message", (event) => {
       const { type, data, origin, lastEventId, source, ports } = event;
-      resolve([event instanceof MessageEvent, type, data, origin, lastEventId, source, ...ports]);
+      resolve([event instanceof Event, type, data, origin, lastEventId, source, ...ports]);
     }, { once: true });
   });
   for (const n of [1, 2, 3]) port.postMessage(n);
