@@ -67,7 +67,6 @@ addSmoke("deno", [
   "millrace-lent",
   "millrace-many",
   "millrace-metered",
-  "millrace-nap",
   "millrace-pool",
   "millrace-pool-one",
   "millrace-property",
@@ -112,7 +111,6 @@ addSmoke("node", [
   "millrace-hub",
   "millrace-lent",
   "millrace-many",
-  "millrace-nap",
   "millrace-pool",
   "millrace-pool-one",
   "millrace-property",
@@ -132,7 +130,6 @@ addSmoke("chromium", ["echo/json-118/*/free", "large/*", "calls/*/main-worker/sp
   "millrace",
   "millrace-call",
   "millrace-lent",
-  "millrace-nap",
   "millrace-zig",
 ]);
 

@@ -3,6 +3,8 @@
 
 import { createHash } from "node:crypto";
 import { Port } from "../../impl-ts/src/mod.ts";
+import { claim, finish, publish } from "../../impl-ts/src/more/lend.ts";
+import { readInto, readMessage, writeMessage } from "../../impl-ts/src/more/raw.ts";
 import { scope } from "../../tools/worker_scope.ts";
 import { percentile } from "./display.ts";
 import {
@@ -80,8 +82,8 @@ async function run(order: StreamOrder): Promise<StreamReport> {
 
 /** Waits until the Zig worker is there, so that its start is not measured. */
 function greet(port: Port): void {
-  port.writeMessage({ payload: new Uint8Array(1), codec: CODEC_BYTES, tag: TAG.echo }, PATIENCE);
-  if (port.readMessage(PATIENCE) === undefined) throw new Error("The Zig worker did not come");
+  writeMessage(port, { payload: new Uint8Array(1), codec: CODEC_BYTES, tag: TAG.echo }, PATIENCE);
+  if (readMessage(port, PATIENCE) === undefined) throw new Error("The Zig worker did not come");
 }
 
 /** Sends the whole source and takes it back, with both digests on the way. */
@@ -103,7 +105,7 @@ function stream(
 
   const takeBack = (underWay: number) => {
     while (sentSize - backSize > underWay) {
-      const size = port.readInto(back, PATIENCE);
+      const size = readInto(port, back, PATIENCE);
       if (size === undefined) throw new Error("The Zig worker does not answer");
       received.update(back.subarray(0, size));
       backSize += size;
@@ -123,12 +125,12 @@ function stream(
     messages++;
     sentSize += size;
     if (inBurst || doomed) place(port, payload, doomed);
-    else port.writeMessage({ payload, codec: CODEC_BYTES, tag: TAG.echo }, PATIENCE);
+    else writeMessage(port, { payload, codec: CODEC_BYTES, tag: TAG.echo }, PATIENCE);
     // Everything placed in a burst becomes visible by this one store.
-    if (!sizes.inBurst) port.publish();
+    if (!sizes.inBurst) publish(port);
     takeBack(WINDOW);
   }
-  port.publish();
+  publish(port);
   takeBack(0);
   const ms = performance.now() - start;
   if (corrupt > messages) {
@@ -144,10 +146,10 @@ function stream(
 
 /** Puts a message into the ring without showing it yet; where it is doomed, with one wrong byte. */
 function place(port: Port, payload: Uint8Array, doomed: boolean): void {
-  const { area, offset } = port.claim(payload.length, { tag: TAG.echo, ...PATIENCE });
+  const { area, offset } = claim(port, payload.length, { tag: TAG.echo, ...PATIENCE });
   area.set(payload, offset);
   if (doomed) area[offset + (payload.length >> 1)]! ^= 1;
-  port.writer.finish();
+  finish(port);
 }
 
 /** Times 1 MiB messages to the Zig worker, until it has answered behind the last of them. */
@@ -156,10 +158,10 @@ function sendLarge(port: Port): Transfer {
   const last = { payload: payload.subarray(0, 1), codec: CODEC_BYTES, tag: TAG.echo };
   const send = (count: number) => {
     for (let index = 0; index < count; index++) {
-      port.writeMessage({ payload, codec: CODEC_BYTES, tag: TAG.sink }, PATIENCE);
+      writeMessage(port, { payload, codec: CODEC_BYTES, tag: TAG.sink }, PATIENCE);
     }
-    port.writeMessage(last, PATIENCE);
-    if (port.readMessage(PATIENCE) === undefined) throw new Error("The Zig worker is silent");
+    writeMessage(port, last, PATIENCE);
+    if (readMessage(port, PATIENCE) === undefined) throw new Error("The Zig worker is silent");
   };
   send(LARGE_COUNT >> 3);
   return timed(() => send(LARGE_COUNT));
@@ -170,9 +172,9 @@ function receiveLarge(port: Port): Transfer {
   const into = new Uint8Array(MIB);
   const receive = (count: number) => {
     const payload = new Uint8Array(Uint32Array.of(count, MIB).buffer);
-    port.writeMessage({ payload, codec: CODEC_BYTES, tag: TAG.flood }, PATIENCE);
+    writeMessage(port, { payload, codec: CODEC_BYTES, tag: TAG.flood }, PATIENCE);
     for (let index = 0; index < count; index++) {
-      if (port.readInto(into, PATIENCE) !== MIB) throw new Error("A message is missing");
+      if (readInto(port, into, PATIENCE) !== MIB) throw new Error("A message is missing");
     }
   };
   receive(LARGE_COUNT >> 3);

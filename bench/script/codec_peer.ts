@@ -54,7 +54,7 @@ export function codecPeer(codec: Codec): Peer {
 }
 
 function openWith(order: Order, codec: Codec): Port<unknown> {
-  return openPort(order, undefined, undefined, codec);
+  return openPort(order, undefined, codec);
 }
 
 function playAlone<Encoded>(codec: ValueCodec<Encoded>, { scenario }: Order): Report {

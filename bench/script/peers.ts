@@ -16,7 +16,6 @@ const PEERS: Readonly<Record<string, () => Promise<{ default: Peer }>>> = {
   "millrace-fanout": () => import("./peers/millrace_fanout.ts"),
   "millrace-hub": () => import("./peers/millrace_hub.ts"),
   "millrace-property": () => import("./peers/millrace_property.ts"),
-  "millrace-nap": () => import("./peers/millrace_nap.ts"),
   "millrace-zig": () => import("./peers/millrace_zig.ts"),
   "millrace-cbor": () => import("./peers/millrace_cbor.ts"),
   "messageport": () => import("./peers/messageport.ts"),

@@ -5,6 +5,7 @@
  * @module
  */
 import { Port } from "../../impl-ts/src/mod.ts";
+import { readInto } from "../../impl-ts/src/more/raw.ts";
 import type { Result } from "../contract.ts";
 import { histogramOf, Meter } from "./meter.ts";
 import { readStamp, stamp, valuesOf } from "./payload.ts";
@@ -97,7 +98,7 @@ function exchange(
 ): void {
   stamp(source, 0, source.length, number);
   here.write(source);
-  const size = there.readInto(target);
+  const size = readInto(there, target);
   if (size !== source.length) throw new Error(`A message of ${size} bytes came`);
   check(readStamp(target, 0, size), number);
 }

@@ -51,13 +51,12 @@ interface Adapter {
   create(library: unknown): unknown;
   handoff(here: unknown): readonly [unknown, readonly Transferable[]];
   attach(library: unknown, handoff: unknown): unknown;
-  pair(here: unknown, there: unknown): Pair;
+  pair(here: unknown, there: unknown, url: string): Pair;
 }
 
 /** What is used of a port of any of the libraries. */
 interface AnyPort {
   onmessage: ((event: { data: unknown }) => void) | null;
-  readonly readable: ReadableStream<unknown>;
   handoff(): unknown;
   write(value: unknown): void;
   read(): unknown;
@@ -65,6 +64,11 @@ interface AnyPort {
   asyncRead(): Promise<unknown>;
   postMessage(value: unknown): Promise<void>;
   postInit(): [unknown, Transferable[]];
+}
+
+/** The entry of Web Streams. */
+interface Streams {
+  readableOf(port: unknown): ReadableStream<unknown>;
 }
 
 const import_ = (url: string) => import(url);
@@ -75,7 +79,7 @@ const PORT: Adapter = {
   handoff: (here) => [(here as AnyPort).handoff(), []],
   attach: (library, handoff) =>
     (library as { Port: { from(message: unknown): unknown } }).Port.from(handoff),
-  pair(a, b): Pair {
+  pair(a, b, url): Pair {
     const [here, there] = [a as AnyPort, b as AnyPort];
     return {
       roundTrip(value) {
@@ -95,7 +99,8 @@ const PORT: Adapter = {
           return there.read();
         },
         async readable(value) {
-          const reader = there.readable.getReader();
+          const { readableOf } = await import(new URL("streams.js", url).href) as Streams;
+          const reader = readableOf(there).getReader();
           here.write(value);
           return (await reader.read()).value;
         },
@@ -174,12 +179,12 @@ export async function runStart(order: StartOrder): Promise<StartReport> {
   const created = performance.now();
   const [handoff, transfer] = adapter.handoff(here);
   if (what === "send") {
-    await adapter.pair(here, undefined).send(value);
+    await adapter.pair(here, undefined, url).send(value);
     return { times: {}, handoff, transfer };
   }
   const there = adapter.attach(library, handoff);
   const attached = performance.now();
-  const pair = adapter.pair(here, there);
+  const pair = adapter.pair(here, there, url);
   check(value, await pair.roundTrip(value));
   const answered = performance.now();
   if (what !== "start") return { times: await timeVerb(pair, what, value) };

@@ -1,5 +1,6 @@
 /** Our port, from TypeScript to TypeScript: the verbs that everybody uses. @module */
 import { type Codec, Port, type PortCreateOptions, portMemory } from "../../../impl-ts/src/mod.ts";
+import { readInto, tryReadInto } from "../../../impl-ts/src/more/raw.ts";
 import type { Scenario } from "../../contract.ts";
 import { type BlockingEnd, type End, type EventEnd, kindOf } from "../peer.ts";
 import { type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
@@ -24,13 +25,11 @@ export function portOptions(
 export function openPort<Value>(
   { gear, role, scenario }: Order,
   capacity?: number,
-  nap?: number,
   codec?: Codec,
 ): Port<Value> {
   const memory = gear as SharedArrayBuffer;
   return Port.create({
     ...portOptions(scenario, capacity),
-    nap,
     ...codec === undefined ? {} : { codec },
     memory,
     side: role,
@@ -107,11 +106,11 @@ class PortBytes extends PortEnd<Uint8Array> implements BlockingEnd {
   }
 
   receive(): number {
-    return this.#read(this.port.readInto(this.#incoming, WAIT));
+    return this.#read(readInto(this.port, this.#incoming, WAIT));
   }
 
   tryReceive(): number {
-    const size = this.port.tryReadInto(this.#incoming);
+    const size = tryReadInto(this.port, this.#incoming);
     return size === undefined ? -1 : this.#read(size);
   }
 

@@ -1,5 +1,6 @@
 /** Our port without copies: `claim` and `publish`, `peek` and `release`. @module */
 import { type Port, portMemory } from "../../../impl-ts/src/mod.ts";
+import { claim, peek, publish, release, tryPeek } from "../../../impl-ts/src/more/lend.ts";
 import { type BlockingEnd, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
 import { readStamp, stamp } from "../payload.ts";
 import { openPort, PortEnd, portOptions } from "./millrace.ts";
@@ -38,20 +39,20 @@ class LendingEnd extends PortEnd<unknown> implements BlockingEnd {
   }
 
   send(number: number): void {
-    const place = this.port.claim(this.#size, WAIT);
+    const place = claim(this.port, this.#size, WAIT);
     stamp(place.area, place.offset, place.size, number);
-    this.port.publish();
+    publish(this.port);
   }
 
   receive(): number {
-    const lent = this.port.peek(WAIT);
+    const lent = peek(this.port, WAIT);
     if (lent?.size !== this.#size) throw new Error(`A frame of ${lent?.size} bytes came`);
     const number = readStamp(lent.area, lent.offset, lent.size);
-    this.port.release();
+    release(this.port);
     return number;
   }
 
   tryReceive(): number {
-    return this.port.tryPeek() === undefined ? -1 : this.receive();
+    return tryPeek(this.port) === undefined ? -1 : this.receive();
   }
 }

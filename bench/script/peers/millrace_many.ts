@@ -1,5 +1,6 @@
 /** Our port with `writeMany` and `readMany`: several values are one publish. @module */
 import type { Port } from "../../../impl-ts/src/mod.ts";
+import { readMany, writeMany } from "../../../impl-ts/src/more/many.ts";
 import { type BlockingEnd, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
 import { type Values, valuesOf } from "../payload.ts";
 import millrace, { openPort, PortEnd } from "./millrace.ts";
@@ -46,12 +47,12 @@ class ManyEnd extends PortEnd<unknown> implements BlockingEnd {
       ? this.#outgoing
       : this.#outgoing.slice(0, this.#gathered);
     this.#gathered = 0;
-    if (values.length > 0) this.port.writeMany(values, WAIT);
+    if (values.length > 0) writeMany(this.port, values, WAIT);
   }
 
   receive(): number {
     if (this.#taken === this.#incoming.length) {
-      this.#incoming = this.port.readMany(MANY, WAIT) ?? [];
+      this.#incoming = readMany(this.port, MANY, WAIT) ?? [];
       this.#taken = 0;
       if (this.#incoming.length === 0) throw new Error("No message came");
     }

@@ -5,6 +5,7 @@
  * @module
  */
 import { Port, portGeometry, segmentSize } from "../../../impl-ts/src/mod.ts";
+import { readInto } from "../../../impl-ts/src/more/raw.ts";
 import { loadMillrace, type WasmPort } from "../../../impl-zig/wasm.ts";
 import type { Scenario } from "../../contract.ts";
 import { type BlockingEnd, type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
@@ -120,7 +121,7 @@ class ScriptEnd implements BlockingEnd {
 
   receive(): number {
     if (this.#incoming === undefined) return this.#values.numberOf(this.#port.read(WAIT));
-    const size = this.#port.readInto(this.#incoming, WAIT);
+    const size = readInto(this.#port, this.#incoming, WAIT);
     if (size !== this.#incoming.length) throw new Error(`A message of ${size} bytes came`);
     return readStamp(this.#incoming, 0, size);
   }

@@ -13,7 +13,6 @@ import { lateError, type OwnCall } from "./caller.ts";
 import { callContext } from "./context.ts";
 import { CallError } from "./error.ts";
 import { CallLayer } from "./layer.ts";
-import type { AnyValue } from "./carried.ts";
 import type { LocalName, Remote, StreamRemote } from "./types.ts";
 
 /**
