@@ -7,10 +7,11 @@
 
 import { layout } from "../memory/layout.ts";
 import type { Memory, Segment } from "../memory/segment.ts";
-import { fanoutControlSize, fanoutReaders, fanoutRecord } from "../memory/fanout.ts";
+import { fanoutControlSize, fanoutReader, fanoutReaders, fanoutRecord } from "../memory/fanout.ts";
 import {
   type Channel,
   type ChannelGeometry,
+  peerFinders,
   requireCapacity,
   requireInteger,
 } from "../memory/plan.ts";
@@ -63,6 +64,23 @@ export interface FanoutPlan {
 
 /** The default size of a ring in bytes. */
 const DEFAULT_CAPACITY = 64 * 1024;
+
+// Adds the peers that an endpoint has through sound fanouts, if they are new. [fanout.peers]
+peerFinders.push(({ channels, endpointCount }, index, peers) => {
+  for (const channel of channels) {
+    const { kind, writer } = channel;
+    // Most channels are rings, and every attach runs this.
+    if (kind !== layout.CHANNEL_KIND_FANOUT) continue;
+    const isWriter = index === writer;
+    const readers = isWriter ? fanoutReaders(channel, endpointCount) : 0;
+    for (let record = 0; record < readers; record++) {
+      const peer = fanoutReader(writer, endpointCount, record);
+      if (!peers.includes(peer)) peers.push(peer);
+    }
+    const isReader = !isWriter && fanoutRecord(channel, endpointCount, index) >= 0;
+    if (isReader && !peers.includes(writer)) peers.push(writer);
+  }
+});
 
 /**
  * Makes a fanout channel for a geometry, which may also contain rings. Its readers are the

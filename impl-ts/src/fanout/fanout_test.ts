@@ -3,6 +3,7 @@ import { MillraceError, PeerFailedError, TimeoutError } from "../error.ts";
 import { fanoutChannel, FanoutReader, FanoutWriter, LostError } from "./fanout.ts";
 import { assertCode, codeOf, NEAR_WRAP, unsliced } from "../testing/fixture.ts";
 import { layout } from "../memory/layout.ts";
+import { revive } from "../more/revive.ts";
 import { Reader } from "../pipe/ends.ts";
 import { Segment } from "../memory/segment.ts";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
@@ -366,7 +367,7 @@ Deno.test("FanoutReader: the largest fanout, of 255 readers, rings those that wa
   for (const reader of readers) reader.close();
 });
 
-Deno.test("vacatePeer: an endpoint that takes part in a fanout is not given back", () => {
+Deno.test("revive: an endpoint that takes part in a fanout is not given back", () => {
   const segment = Segment.allocate({
     endpoints: 3,
     channels: [{ writer: 1, reader: 0, capacity: 256 }, fanoutChannel({ writer: 2, readers: 2 })],
@@ -374,7 +375,7 @@ Deno.test("vacatePeer: an endpoint that takes part in a fanout is not given back
   using reader = Reader.attach(segment, { channel: 0 });
   closeEndpoint(segment, 1);
   failEndpoint(segment, 1);
-  assertThrows(() => revive(reader), TypeError, "Cannot vacate peer");
+  assertThrows(() => revive(reader), TypeError, "Cannot revive");
 });
 
 Deno.test("FanoutWriter: a reader that was marked is not counted, and its peers are told", () => {

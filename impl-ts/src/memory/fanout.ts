@@ -39,25 +39,3 @@ export function fanoutRecord(channel: Channel, endpointCount: number, endpoint: 
 export function fanoutReader(writer: number, endpointCount: number, record: number): number {
   return (writer + 1 + record) % endpointCount;
 }
-
-/** Adds the peers that an endpoint has through sound fanouts, if they are new. [fanout.peers] */
-export function addFanoutPeers(
-  channels: readonly Channel[],
-  endpointCount: number,
-  index: number,
-  peers: number[],
-): void {
-  for (const channel of channels) {
-    const { kind, writer } = channel;
-    // Most channels are rings, and every attach runs this.
-    if (kind !== layout.CHANNEL_KIND_FANOUT) continue;
-    const isWriter = index === writer;
-    const readers = isWriter ? fanoutReaders(channel, endpointCount) : 0;
-    for (let record = 0; record < readers; record++) {
-      const peer = fanoutReader(writer, endpointCount, record);
-      if (!peers.includes(peer)) peers.push(peer);
-    }
-    const isReader = !isWriter && fanoutRecord(channel, endpointCount, index) >= 0;
-    if (isReader && !peers.includes(writer)) peers.push(writer);
-  }
-}
