@@ -9,16 +9,20 @@
  * @module
  */
 
-import { type MillraceError, throwCannot } from "../error.ts";
+import { MillraceError, throwCannot } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isPast } from "../memory/segment.ts";
 import {
+  admit,
+  collect,
+  copyFrame,
   Found,
   giveUpRest,
   glance,
   type Incoming,
   isLending,
   keepNext,
+  Mode,
   type Route,
 } from "../pipe/incoming.ts";
 import { For, type Link, type Message, noteKeeping, stateError, tendSoon } from "../pipe/link.ts";
@@ -107,7 +111,29 @@ export class CallLayer implements Route {
     return true;
   }
 
-  passes({ kind, codec, tag, size, flags }: FrameReader): boolean {
+  accept(mode: Mode): Found {
+    const inc = this.#inc;
+    const { frame } = inc;
+    const { kind, codec, flags, isLast } = frame;
+    const tag = frame.tag >>> 0;
+    if (mode === Mode.PASS && !this.#passes(frame)) return Found.IN_RING;
+    let payload: Uint8Array | undefined;
+    try {
+      if (flags === WHOLE) {
+        admit(inc, frame.size);
+        payload = copyFrame(inc);
+      } else payload = collect(inc);
+    } catch (report) {
+      if (!(report instanceof MillraceError)) throw report;
+      if (!isLast) inc.report = report;
+      else if (!this.lose(kind, tag, report)) throw report;
+    }
+    if (payload !== undefined) inc.keep({ kind, codec, tag, payload });
+    return isLast ? Found.TAKEN : Found.NOTHING;
+  }
+
+  /** Whether the message that begins with this frame needs no room in the inbox. */
+  #passes({ kind, codec, tag, size, flags }: FrameReader): boolean {
     if (kind !== CALL) return isAnswer(kind, tag) && this.caller.has(tag);
     const mark = (tag & layout.CALL_MARK_ALL) >>> 0;
     const isBare = flags === WHOLE && size === 0 && codec === layout.CODEC_VALUES;

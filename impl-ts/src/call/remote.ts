@@ -8,7 +8,6 @@ import { MillraceError, requireOptions } from "../error.ts";
 import { deadlineOfCall, limit, requireWait, type WaitOptions } from "../pipe/link.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import type { Port } from "../port/port.ts";
-import type { AnyValue } from "./carried.ts";
 import { lateError, type OwnCall } from "./caller.ts";
 import { callContext } from "./context.ts";
 import { CallError } from "./error.ts";

@@ -78,12 +78,16 @@ export interface Route {
   readonly isDue: boolean;
   /** Whether the process lives for it. */
   readonly keeps: boolean;
+  /**
+   * Takes the frame at the own cursor, which is one of a call. `IN_RING`: not with a full inbox.
+   *
+   * @throws {MessageError} if its message is lost, and nobody is told by its call.
+   */
+  accept(mode: Mode): Found;
   /** Takes one message. @throws {MessageError} if it is none of a call: its report. */
   take(message: Message): void;
   /** A message was dropped. Returns whether its caller or its callee is told. */
   lose(kind: number, tag: number, report: MillraceError): boolean;
-  /** Whether the message that begins with this frame needs no room in the inbox. */
-  passes(frame: FrameReader): boolean;
   /** The inbox is full, and there is a message that needs room in it. */
   refuse(): void;
   /** Does what was noted, if that may be done now. */
@@ -150,7 +154,7 @@ export class Incoming extends Side {
   parts: Uint8Array = NO_BYTES;
   /** Whether the message in progress is lent frame by frame, and not collected. */
   isLentInParts = false;
-  /** The report of a call's message in progress that was dropped before its last frame. */
+  /** What is thrown at the last frame of a message that was dropped before, for its route. */
   report: MillraceError | undefined;
   /** Largest message, and largest JSON. */
   readonly limit: number;
@@ -188,12 +192,16 @@ export class Incoming extends Side {
       if (this.peerCursor !== peerCursor) mayLoad = false;
     } while (found === Found.TAKEN);
     if (found === Found.NOTHING) return undefined;
+    const { frame } = this;
+    this.kind = frame.kind;
+    this.codec = frame.codec;
+    this.tag = frame.tag >>> 0;
     if (found === Found.IN_PARTS) return handOut(this, takeParts(this), mode);
     if (mode === Mode.LEND) this.bits |= Bit.LENT;
     if (mode >= Mode.SHOW) return this;
     if (mode !== Mode.VALUE) return handOut(this, copyFrame(this), mode);
     const { codec, words } = this;
-    const { size, lead } = this.frame;
+    const { size, lead } = frame;
     const at = placeOf(this) + HEADER_SIZE + lead;
     // The payload is copied, and its room given back, before anything is decoded.
     if (codec >= layout.CODEC_TEXT && codec <= layout.CODEC_JSON_BATCH) {
@@ -367,7 +375,7 @@ export function serve(inc: Incoming): number {
 }
 
 /** Copies the payload of the frame at the own cursor, and gives its room back. */
-function copyFrame(inc: Incoming): Uint8Array {
+export function copyFrame(inc: Incoming): Uint8Array {
   const { size, lead } = inc.frame;
   const payload = size === 0
     ? new Uint8Array()
@@ -460,7 +468,6 @@ export function pull(inc: Incoming, mode: Mode, mayLoad: boolean): Found {
       if (frame.flags === WHOLE && frame.kind === DATA) {
         if (mode >= Mode.LOOK) return Found.IN_RING;
         if (frame.size > inc.jsonLimit) admit(inc, frame.size); // the lower limit of the two
-        note(inc);
         return Found.IN_RING;
       }
       const found = arrive(inc, mode);
@@ -482,61 +489,28 @@ function fail(inc: Incoming, reason: number): MillraceError {
   return fault;
 }
 
-/** Remembers kind, codec and tag of the message that is taken. */
-function note(inc: Incoming): void {
-  const { kind, codec, tag } = inc.frame;
-  inc.kind = kind;
-  inc.codec = codec;
-  inc.tag = tag >>> 0;
-}
-
 /** Handles a frame that is not a whole message of data. */
 function arrive(inc: Incoming, mode: Mode): Found {
-  const { frame } = inc;
-  const { kind, flags, inProgress } = frame;
-  const isSkipped = kind >= PAD; // [frame.skip]
-  const isEnd = kind === END;
-  const isDropped = frame.dropped && inProgress;
-  const isRouted = kind !== DATA && !isEnd && inc.route !== undefined;
-  if (mode >= Mode.LOOK && !isSkipped && !isDropped && !(isEnd && !inProgress)) {
-    if (!isRouted || mode === Mode.PASS && !inc.route!.passes(frame)) return Found.IN_RING;
-  }
-  if (isEnd) return arriveEnd(inc);
-  if (isSkipped) releaseFrame(inc);
-  else if (isDropped) { // [pipe.report_once]
-    releaseFrame(inc);
-    const { report } = inc;
-    if (frame.isLast) inc.report = undefined;
-    const isTold = (flags & CANCEL) !== 0 || !frame.isLast || report === undefined;
-    if (!isTold && !inc.route?.lose(kind, frame.tag >>> 0, report)) throw report;
-  } else if (isRouted) return passOn(inc);
-  else if (flags !== WHOLE) return arriveChunk(inc, mode);
-  else {
-    admit(inc, frame.size);
-    note(inc);
-    return Found.IN_RING;
-  }
-  return Found.NOTHING;
-}
-
-/** Takes a frame of a call, and gives the message that is complete with it to the route. */
-function passOn(inc: Incoming): Found {
   const { frame, route } = inc;
-  const { kind, codec, isLast } = frame;
-  const tag = frame.tag >>> 0;
-  let payload: Uint8Array | undefined;
-  try {
-    if (frame.flags === WHOLE) {
-      admit(inc, frame.size);
-      payload = copyFrame(inc);
-    } else payload = collect(inc);
-  } catch (report) {
-    if (!(report instanceof MillraceError)) throw report;
-    if (!isLast) inc.report = report;
-    else if (!route!.lose(kind, tag, report)) throw report;
+  const { kind, flags } = frame;
+  const isDropped = frame.dropped && frame.inProgress;
+  const isEnd = kind === END;
+  if (kind >= PAD || isDropped && !isEnd) { // [frame.skip]
+    releaseFrame(inc);
+    if (kind < PAD && frame.isLast) { // [pipe.report_once]
+      const { report } = inc;
+      inc.report = undefined;
+      const isTold = report === undefined || (flags & CANCEL) !== 0;
+      if (!isTold && !route?.lose(kind, frame.tag >>> 0, report)) throw report;
+    }
+    return Found.NOTHING;
   }
-  if (payload !== undefined) inc.keep({ kind, codec, tag, payload });
-  return isLast ? Found.TAKEN : Found.NOTHING;
+  if (kind > END && route !== undefined) return route.accept(mode);
+  if (mode >= Mode.LOOK && !(isEnd && (isDropped || !frame.inProgress))) return Found.IN_RING;
+  if (isEnd) return arriveEnd(inc);
+  if (flags !== WHOLE) return arriveChunk(inc, mode);
+  admit(inc, frame.size);
+  return Found.IN_RING;
 }
 
 function arriveEnd(inc: Incoming): Found {
@@ -567,12 +541,10 @@ function arriveChunk(inc: Incoming, mode: Mode): Found {
     const parts = collect(inc);
     if (parts === undefined) return Found.NOTHING;
     inc.parts = parts;
-    note(inc);
     return Found.IN_PARTS;
   }
   requireNoCancel(inc);
   if (!isLent) throwCannot("read: a message is lent in part");
-  note(inc);
   return Found.IN_RING;
 }
 
@@ -586,7 +558,7 @@ function requireNoCancel(inc: Incoming): void {
  * collected already, by a call that timed out or by a write that waited for room, the rest is
  * collected too, and the whole is lent from there.
  */
-function collect(inc: Incoming): Uint8Array | undefined {
+export function collect(inc: Incoming): Uint8Array | undefined {
   const { frame } = inc;
   const { size, isFirst, isLast, isUnknown } = frame;
   // What there must be room for: the whole message, or, if its size is unknown, what has come of it.
@@ -623,7 +595,7 @@ function allocate(inc: Incoming, size: number): Uint8Array {
 }
 
 /** Drops a message that this reader does not accept: its kind first, then its size. */
-function admit(inc: Incoming, total: number): void {
+export function admit(inc: Incoming, total: number): void {
   const { kind, isUnknown } = inc.frame;
   if (kind !== DATA && !inc.options.calls && inc.route === undefined) { // [pipe.unknown_kind]
     refuse(inc, "message.kind", `its kind is ${kind}`);
@@ -689,22 +661,18 @@ export function keepNext(inc: Incoming, mayLoad: boolean): Found {
   if (!mayKeep(inc)) return Found.NOTHING;
   const isFull = !hasRoom(inc);
   if (isFull && inc.route === undefined) return Found.IN_RING;
-  const { kind, codec, tag, queue } = inc;
   try {
     const found = pull(inc, isFull ? Mode.PASS : Mode.MESSAGE, mayLoad);
     if (isFull || found === Found.NOTHING) return found;
     if (found !== Found.TAKEN) {
+      const { kind, codec, tag } = inc.frame;
       const payload = found === Found.IN_PARTS ? takeParts(inc) : copyFrame(inc);
-      inc.keep({ kind: inc.kind, codec: inc.codec, tag: inc.tag, payload });
+      inc.keep({ kind, codec, tag: tag >>> 0, payload });
     }
   } catch (reason) {
     // [port.inbox_fault] A fault of the pipe is kept, and reported after the inbox.
     if (inc.fault !== undefined) return Found.NOTHING;
-    queue.push(reason as MillraceError);
-  } finally {
-    inc.kind = kind;
-    inc.codec = codec;
-    inc.tag = tag;
+    inc.queue.push(reason as MillraceError);
   }
   return Found.TAKEN;
 }
