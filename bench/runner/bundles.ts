@@ -9,7 +9,6 @@ import * as esbuild from "esbuild";
 import { ENTRIES } from "../../tools/build_entries.ts";
 import { folderOf } from "../../tools/build_libraries.ts";
 import { bundleModules } from "../../tools/build_modules.ts";
-import { finish, readSources } from "../../tools/build_sources.ts";
 
 const SCRIPT = fileURLToPath(new URL("../script/", import.meta.url));
 /** Above all of the repository, and below nothing of the packages' cache. */
@@ -105,17 +104,14 @@ const OPTIONS = {
   plugins: [{ name: "packages", setup: resolvePackages }],
 } satisfies esbuild.BuildOptions;
 
-/** Our own sources are compiled with their modules as far as those of the npm package are. */
 async function bundle(
   folder: string,
   entries: Record<string, string>,
   options: esbuild.BuildOptions,
 ): Promise<void> {
-  const { plugins = OPTIONS.plugins } = options;
   const { outputFiles } = await esbuild.build({
     ...OPTIONS,
     ...options,
-    plugins: [await readSources(ROOT.slice(0, -1)), ...plugins],
     write: false,
     absWorkingDir: SCRIPT,
     entryPoints: entries,
@@ -126,7 +122,7 @@ async function bundle(
     chunkNames: "shared_[hash]",
   });
   await Deno.mkdir(folder, { recursive: true });
-  for (const { path, text } of outputFiles) await Deno.writeTextFile(path, finish(text));
+  for (const { path, text } of outputFiles) await Deno.writeTextFile(path, text);
 }
 
 /** Bundles one text, for a page that has everything in itself. */

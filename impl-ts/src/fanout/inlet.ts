@@ -35,7 +35,7 @@ import {
 import { fanoutRecord } from "../memory/fanout.ts";
 import type { Channel } from "../memory/plan.ts";
 import type { Waitable } from "../wait/waitable.ts";
-import { type Endpoint, hasEnded } from "../wait/endpoint.ts";
+import { type Endpoint, hasLeft } from "../wait/endpoint.ts";
 import { markFailed } from "../wait/state.ts";
 
 /** What `take` returns: a message's value, the message as it is, or the size of a copy of it. */
@@ -240,7 +240,7 @@ export class FanoutInlet implements Waitable {
       raise(closedError(link, "read") ?? this.#fault);
     }
     const { endpoint } = link;
-    if (!endpoint.isLinked(link.peer) && hasEnded(endpoint)) raise(ownError(link, "read"));
+    if (!endpoint.isLinked(link.peer) && hasLeft(endpoint)) raise(ownError(link, "read"));
     if (this.isEnded || this.#isJoined) return;
     if (!this.place.isLossy) throw new TypeError("Cannot read fanout: this end has left it");
     this.#begin();
@@ -308,7 +308,7 @@ export class FanoutInlet implements Waitable {
     if (found !== SOUND) return undefined; // [fanout.overrun]
     // [fanout.held] If this endpoint was marked failed, the writer may have overwritten the copied
     // bytes.
-    if (hasEnded(this.link.endpoint)) raise(ownError(this.link, "read"));
+    if (hasLeft(this.link.endpoint)) raise(ownError(this.link, "read"));
     const fault = reason === 0 && isMessage ? this.#checkMessage() : reason;
     if (fault !== 0) throw this.#fail(fault);
     if (!isMessage) {

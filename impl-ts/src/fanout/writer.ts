@@ -37,7 +37,7 @@ import {
   attachEndpoint,
   Endpoint,
   type EndpointOptions,
-  hasEnded,
+  hasLeft,
   requireVacant,
   type Stats,
 } from "../wait/endpoint.ts";
@@ -341,7 +341,7 @@ export class FanoutWriter<T = unknown> {
   #check(): void {
     const { endpoint, peer, isClosed } = this.#link;
     const isWell = !isClosed && endpoint.isLinked(peer); // a writer's link has itself as its peer
-    if (!isWell && (isClosed || hasEnded(endpoint))) raise(ownError(this.#link, "write"));
+    if (!isWell && (isClosed || hasLeft(endpoint))) raise(ownError(this.#link, "write"));
     if (this.#isEnded) throw new MillraceError("pipe.ended", "Cannot write: this end has ended");
     if (this.#isEncoding) throw new TypeError("Cannot write: a value is being encoded");
   }

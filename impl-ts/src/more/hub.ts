@@ -15,7 +15,7 @@ import { Selection } from "./select_set.ts";
 import {
   DEAF,
   Endpoint,
-  hasEnded,
+  hasLeft,
   requireVacant,
   type Stats,
   type Waiter,
@@ -289,7 +289,7 @@ class HubEndpoint extends Endpoint {
 
   override wake(): void {
     // A peer that cannot ring has to be looked at each time.
-    const mayBeSome = this.waiters.length > FEW && (this.#demands & DEAF) === 0 && !hasEnded(this);
+    const mayBeSome = this.waiters.length > FEW && (this.#demands & DEAF) === 0 && !hasLeft(this);
     const isSome = this.#rung.take(mayBeSome ? layout.WAIT_SLICE_MS : 0);
     this.look(
       isSome ? (link) => !(link instanceof Link) || this.#rung.names(link.peer) : undefined,

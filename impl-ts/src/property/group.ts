@@ -28,7 +28,7 @@ import { PropertyWriter, requireWriter } from "./writer.ts";
 import { isPast, type Memory, Segment } from "../memory/segment.ts";
 import { requireInteger } from "../memory/plan.ts";
 import { Several, type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
-import { attachEndpoint, type EndpointOptions, hasEnded } from "../wait/endpoint.ts";
+import { attachEndpoint, type EndpointOptions, hasLeft } from "../wait/endpoint.ts";
 
 /**
  * How one end of a group of properties writes and reads values, and how it waits.
@@ -369,7 +369,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
    */
   #changed(readers: readonly PropertyReader[]): string | undefined {
     const { endpoint } = this.#link;
-    if (this.#link.isClosed || hasEnded(endpoint)) raise(ownError(this.#link, "wait"));
+    if (this.#link.isClosed || hasLeft(endpoint)) raise(ownError(this.#link, "wait"));
     const changed = readers.find(({ change }) => change.look());
     if (changed !== undefined) return changed.name;
     const gone = readers.map((reader) => reader.gone);

@@ -33,7 +33,7 @@ import {
   attachEndpoint,
   Endpoint,
   type EndpointOptions,
-  hasEnded,
+  hasLeft,
   requireVacant,
 } from "../wait/endpoint.ts";
 import { type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
@@ -294,7 +294,7 @@ export class PropertyReader<T = unknown> {
 
   #requireOpen(): void {
     const link = this.#link;
-    if (link.isClosed || hasEnded(link.endpoint)) raise(ownError(link, "get property"));
+    if (link.isClosed || hasLeft(link.endpoint)) raise(ownError(link, "get property"));
   }
 
   /** Whether there is a new version. @throws {MillraceError} if the property can change no more. */

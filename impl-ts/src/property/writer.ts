@@ -22,7 +22,7 @@ import {
   attachEndpoint,
   Endpoint,
   type EndpointOptions,
-  hasEnded,
+  hasLeft,
   requireVacant,
 } from "../wait/endpoint.ts";
 
@@ -146,7 +146,7 @@ export class PropertyWriter<T = unknown> {
    */
   set(value: T | ArrayBufferView | null): void {
     const link = this.#link;
-    if (link.isClosed || hasEnded(link.endpoint)) raise(ownError(link, "set property"));
+    if (link.isClosed || hasLeft(link.endpoint)) raise(ownError(link, "set property"));
     if (this.#isEncoding) throw new TypeError("Cannot set property: a value is being encoded");
     if (value === null) return this.#put(NO_BYTES, NO_WORDS, 0, 0, 0);
     if (ArrayBuffer.isView(value)) {

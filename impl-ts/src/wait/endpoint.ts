@@ -405,7 +405,7 @@ function throwTaken(index: number): never {
 }
 
 /** Whether an endpoint is no longer this owner's. */
-export function hasEnded(endpoint: Endpoint): boolean {
+export function hasLeft(endpoint: Endpoint): boolean {
   return !endpoint.isOwn(endpoint.state(endpoint.index));
 }
 
