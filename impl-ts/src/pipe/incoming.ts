@@ -247,6 +247,7 @@ export function empty(inc: Incoming): void {
 /** Drops what was collected of the message in progress. */
 function dropParts(inc: Incoming): void {
   inc.parts = NO_BYTES;
+  if (inc.isLentInParts) tendSoon(inc.link); // listeners wait for the end of that
   inc.isLentInParts = false;
 }
 

@@ -469,7 +469,9 @@ export function pump(out: Outgoing): boolean {
     }
   }
   store(out);
-  return out.first === undefined;
+  if (out.first !== undefined) return false;
+  if ((out.link.asks & For.ROOM) !== 0) tendSoon(out.link); // ends the wait of the event loop
+  return true;
 }
 
 /**

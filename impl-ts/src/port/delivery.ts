@@ -6,7 +6,6 @@
  */
 
 import { MillraceError, throwRangeError } from "../error.ts";
-import { layout } from "../memory/layout.ts";
 import { requireInteger } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
 import { type Delivery, For, type Link, noteKeeping, stateError } from "../pipe/link.ts";
@@ -24,7 +23,7 @@ import {
   tryRead,
 } from "../pipe/incoming.ts";
 import { Bit, load } from "../ring/side.ts";
-import { after, nextTask, noteTurn, SETTLED, turn } from "../wait/loop.ts";
+import { nextTask, noteTurn, SETTLED, turn } from "../wait/loop.ts";
 import { type EventSource, PortEvent } from "./events.ts";
 
 /**
@@ -119,10 +118,7 @@ export class PortDelivery implements Delivery, EventSource {
       const isThere = on && (link.sees(For.MESSAGES) || link.hasChanged());
       if (isThere && !this.#isRunning) {
         this.#isRunning = true;
-        nextTask(() => {
-          noteTurn();
-          this.#deliver();
-        });
+        this.#deliverLater();
       }
     }
     if (!this.#isRunning) link.tend();
@@ -135,6 +131,7 @@ export class PortDelivery implements Delivery, EventSource {
     const { route, queue, takers } = incoming;
     if (this.#isRunning) return 0;
     let asks = route?.tend() ?? 0;
+    if (isLending(incoming)) return 0; // until the release
     if (takers.length > 0) asks &= For.CALLS; // they come first
     else if (this.#isListening && !this.#isOver) asks |= For.MESSAGES;
     const isServing = (asks & For.FRAMES) !== 0;
@@ -207,6 +204,14 @@ export class PortDelivery implements Delivery, EventSource {
     this.#target.dispatchEvent(event);
   }
 
+  /** Delivers in a new turn of the event loop. */
+  #deliverLater(): void {
+    nextTask(() => {
+      noteTurn();
+      this.#deliver();
+    }, this.keeps);
+  }
+
   /** Delivers one message, and what comes after it in the next microtask. */
   #deliver(): void {
     const link = this.#link;
@@ -214,16 +219,8 @@ export class PortDelivery implements Delivery, EventSource {
     const { route, takers } = incoming;
     const isServing = route !== undefined && (!this.#isListening || takers.length > 0);
     if (!isServing && (!this.#isListening || takers.length > 0)) return this.#rest();
-    if (isLending(incoming)) { // `release` calls for it
-      after(layout.WAIT_POLL_MS, this.#next);
-      return;
-    }
-    if (this.#isTurnOver()) {
-      return nextTask(() => {
-        noteTurn();
-        this.#deliver();
-      });
-    }
+    if (isLending(incoming)) return this.#rest();
+    if (this.#isTurnOver()) return this.#deliverLater();
     if (isServing) return this.#serve(route);
     let event: PortEvent;
     try {
@@ -282,7 +279,8 @@ export class PortDelivery implements Delivery, EventSource {
   #isTurnOver(): boolean {
     const { turnCount = 256, turnTime = 4 } = this.#options;
     const { delivered } = turn;
-    if (delivered === 0 || delivered < turnCount && delivered % 4 !== 0) return false;
+    if (delivered === 0) return false;
+    if (delivered < turnCount && turnTime > 0 && delivered % 4 !== 0) return false;
     return delivered >= turnCount || now() - turn.began >= turnTime;
   }
 
@@ -302,7 +300,6 @@ export class PortDelivery implements Delivery, EventSource {
     this.#hops = 0;
     if (hasAsked && this.#spin()) return void SETTLED.then(this.#next);
     this.#asleep = hasAsked && turn.listening < 2 && link.endpoint.spinner.learns ? now() : 0;
-    turn.began = now(); // what is slept is not spent
     this.#rest();
   }
 

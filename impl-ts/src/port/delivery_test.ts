@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
 import { MessageError, MillraceError } from "../error.ts";
-import { Scribe } from "../testing/fixture.ts";
+import { Scribe, watched } from "../testing/fixture.ts";
+import { layout } from "../memory/layout.ts";
 import { Port } from "./port.ts";
 import { held, ports, until } from "./fixture.ts";
 import { Segment } from "../memory/segment.ts";
@@ -244,6 +245,26 @@ async function clocked(work: (clock: { now: number }) => Promise<void>, look = (
   }
 }
 
+/**
+ * Runs `work` and counts the turns of the deliveries: each ends by asking for a task, which is a
+ * message of a channel of its own. The event loop may run several of those tasks at once.
+ */
+async function turning(work: (turns: { count: number }) => Promise<void>) {
+  const Real = MessageChannel;
+  const turns = { count: 0 };
+  globalThis.MessageChannel = class extends Real {
+    constructor() {
+      super();
+      turns.count++;
+    }
+  };
+  try {
+    await work(turns);
+  } finally {
+    globalThis.MessageChannel = Real;
+  }
+}
+
 Deno.test("a turn delivers so many messages, or for so long, and yields by a task", async () => {
   for (
     const { turnCount, turnTime, tick, expected } of [
@@ -253,23 +274,26 @@ Deno.test("a turn delivers so many messages, or for so long, and yields by a tas
     ]
   ) {
     const [here, there] = ports({ capacity: 4096, turnCount, turnTime });
-    const turns: number[] = [];
-    await clocked(async (clock) => {
-      let turn = 0;
-      let task = -1;
-      for (let i = 0; i < 10; i++) there.write(i);
-      here.addEventListener("message", () => {
-        if (task !== turn) turns.push(0);
-        task = turn;
-        turns[turns.length - 1]!++;
-        clock.now += tick;
-      });
-      for (; turn < 50; turn++) await new Promise<void>((resolve) => nextTask(resolve)); // as the delivery's own tasks
-    });
-    assertEquals(turns, expected);
+    const seen: number[] = [];
+    await turning((turns) =>
+      clocked(async (clock) => {
+        for (let i = 0; i < 10; i++) there.write(i);
+        here.addEventListener("message", () => {
+          seen.push(turns.count);
+          clock.now += tick;
+        });
+        await until(() => seen.length === 10);
+      })
+    );
+    assertEquals(sizesOf(seen), expected);
     here.close();
   }
 });
+
+/** How often each number stands in a list. */
+function sizesOf(turns: number[]): number[] {
+  return [...Map.groupBy(turns, (turn) => turn).values()].map(({ length }) => length);
+}
 
 Deno.test("the rest of a batch, and of the inbox, comes in the same turn", async () => {
   const [a, b] = ports({ capacity: 256 });
@@ -284,31 +308,49 @@ Deno.test("the rest of a batch, and of the inbox, comes in the same turn", async
   a.close();
 });
 
-Deno.test("what a spin finds counts for the turn, behind the listener's promises", async () => {
+Deno.test("what a spin finds counts for the turn, after the listener's promises", async () => {
   const here = Port.create<number>({ spin: 20, turnTime: 7 });
   const there = Port.attach<number>(here.memory);
-  const turns: number[] = [];
+  const seen: number[] = [];
   const early: number[] = [];
-  let [turn, task, settled, next] = [0, -1, -1, 1];
+  let [settled, next] = [-1, 1];
   // Before anybody listens, so that the first turn begins with a task of the delivery.
   there.write(0);
-  await clocked(async (clock) => {
-    here.onmessage = ({ data }) => {
-      if (settled !== data - 1) early.push(data);
-      Promise.resolve().then(() => settled = data);
-      if (task !== turn) turns.push(0);
-      task = turn;
-      turns[turns.length - 1]!++;
-      clock.now += 2;
-      here.postMessage(0);
-      next = data + 1;
-    };
-    for (; turn < 50; turn++) await new Promise<void>((resolve) => nextTask(resolve)); // as the delivery's own tasks
-  }, () => {
-    // The loop of `here` reads the clock while it spins.
-    if (there.tryRead() === 0 && next < 10) there.write(next);
-  });
-  assertEquals([turns, early], [[4, 4, 2], []]);
+  await turning((turns) =>
+    clocked(async (clock) => {
+      here.onmessage = ({ data }) => {
+        if (settled !== data - 1) early.push(data);
+        Promise.resolve().then(() => settled = data);
+        seen.push(turns.count);
+        clock.now += 2;
+        here.postMessage(0);
+        next = data + 1;
+      };
+      await until(() => seen.length === 10);
+    }, () => {
+      // The loop of `here` reads the clock while it spins.
+      if (there.tryRead() === 0 && next < 10) there.write(next);
+    })
+  );
+  assertEquals([sizesOf(seen), early], [[4, 4, 2], []]);
+  here.close();
+});
+
+Deno.test("a port looks out for its peer only while somebody listens to close", async () => {
+  let looks = 0;
+  const mechanism = { ...watched(() => {}), checkPeers: () => void looks++ };
+  const here = Port.create({ mechanism });
+  const on = () => {};
+  here.onclose = on;
+  here.addEventListener("close", on);
+  await until(() => looks > 0);
+  here.onclose = null;
+  const before = looks;
+  await until(() => looks > before);
+  here.removeEventListener("close", on);
+  const after = looks;
+  await new Promise((resolve) => setTimeout(resolve, 3 * layout.WAIT_SLICE_MS));
+  assertEquals([here.link.asks, looks], [0, after]);
   here.close();
 });
 

@@ -6,6 +6,7 @@ async function run(program: string): Promise<string> {
   const source = `
     import { Port, Segment } from ${JSON.stringify(mod)};
     import { supervise } from ${JSON.stringify(new URL("./more/supervise.ts", mod).href)};
+    import { peek } from ${JSON.stringify(new URL("./more/lend.ts", mod).href)};
     const port = Port.create(), peer = Port.attach(port.memory);
     const say = (word) => console.log(word);
     globalThis.addEventListener("unload", () => say("ended"));
@@ -28,6 +29,7 @@ Deno.test("a port lets its process end, unless it is listened to", async () => {
   const programs: [string, string][] = [
     ["", "ended"],
     ["port.onclose = () => say('close'); port.closed.then(say);", "ended"],
+    ["port.onclose = () => {}; port.onclose = null;", "ended"],
     ["port.onmessage = () => {};", "bounded ended"],
     ["port.onmessage = () => {}; port.onmessage = null;", "ended"],
     ["port.onmessage = () => {}; setTimeout(() => port.unref(), 20);", "ended"],
@@ -43,6 +45,8 @@ Deno.test("a port lets its process end, unless it is listened to", async () => {
       "setTimeout(() => port.ref(), 20);",
       "bounded ended",
     ],
+    // A frame is lent, and is not given back.
+    ["port.unref(); port.onmessage = () => {}; peer.write(0); peek(port);", "ended"],
     // The peer has gone. Somebody begins to listen while the end is being looked for.
     [
       "peer.write('got'); peer.close(); port.onclose = () => say('close');" +

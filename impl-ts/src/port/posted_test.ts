@@ -163,10 +163,24 @@ Deno.test("[port.posted] a call that writes the rest ends the wait of the backgr
   assertEquals(wants(hub.segment).length, 2); // one for room, one for what arrives
   assertEquals(hub.ports[0]!.read(WAIT), "end");
   assertEquals([got.length, seen.silent], [COUNT, 0]);
-  assertEquals(wants(hub.segment), []);
   assertEquals(await Promise.all(posts), posts.map(() => "no error"));
+  assertEquals(wants(hub.segment), []);
   hub.close();
 });
+
+Deno.test("[port.posted] a call that finds room ends the wait of the background, unrung", () =>
+  withoutSlices(async () => {
+    const here = Port.create<Any>({ capacity: CAPACITY });
+    const there = Port.attach<Any>(here.memory, { mechanism: pollingMechanism() });
+    const posts = post(here, 3);
+    await new Promise<void>((resolve) => nextTask(resolve));
+    assertEquals(wants(here.segment).length, 2); // for room, and for what arrives
+    assertEquals([there.tryRead(), there.tryRead()], [TEXT, TEXT]);
+    assertEquals(here.tryWrite(0), true); // after what was posted
+    assertEquals(await Promise.all(posts), posts.map(() => "no error"));
+    assertEquals(wants(here.segment), []);
+    here.close();
+  }));
 
 Deno.test("[port.posted] posts for several clients are written in one wait", async () => {
   const got = [0, 0, 0];

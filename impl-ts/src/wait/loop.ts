@@ -73,8 +73,12 @@ export function repeat(ms: number, callback: () => void): () => void {
   };
 }
 
-/** Calls back in a new task, after due timers and other events that have arrived. */
-export function nextTask(callback: () => void): void {
+/**
+ * Calls back in a new task, after due timers and other events that have arrived. `keeps` says
+ * whether the process lives until then.
+ */
+export function nextTask(callback: () => void, keeps = true): void {
+  if (!keeps) return unref(setTimeout(callback, 0));
   // Deno makes `setImmediate` at its first use, and web pages delay nested timers by 4 ms.
   const setImmediate = Deno === undefined ? immediate() : undefined;
   if (setImmediate !== undefined) return void setImmediate(callback);
