@@ -4,11 +4,21 @@
  * @module
  */
 
-import { throwTypeError } from "../error.ts";
+import { throwCannot, throwTypeError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isPast } from "../memory/segment.ts";
-import { Found, hasEnded, type Incoming, Mode, pull } from "../pipe/incoming.ts";
+import {
+  Found,
+  hasEnded,
+  type Incoming,
+  isLending,
+  keepNext,
+  Mode,
+  pull,
+} from "../pipe/incoming.ts";
 import { deadlineOf, For, type Link, requireWait, type WaitOptions } from "../pipe/link.ts";
+import { WHOLE } from "../ring/frame.ts";
+import { Bit } from "../ring/side.ts";
 import { stateOf } from "../wait/state.ts";
 import { type Endpoint, KEPT } from "../wait/endpoint.ts";
 import { giveWay } from "../wait/loop.ts";
@@ -111,6 +121,7 @@ export class Selection {
 /** Whether a read of an end would not have to wait: for a message, a report, an end or an error. */
 function canBeRead(link: Link): boolean {
   const incoming = link.incoming!;
+  if ((incoming.bits & Bit.LENT) !== 0) throwCannot("select: a frame is lent");
   if (link.isClosed || incoming.queue.length > 0 || incoming.fault !== undefined) return true;
   return shows(incoming, true) || hasEnded(incoming) || isOver(link) && !shows(incoming, false);
 }
@@ -122,7 +133,12 @@ function shows(incoming: Incoming, mayLoad: boolean): boolean {
       incoming.route?.begin();
       if (incoming.queue.length > 0) return true;
       const found = pull(incoming, Mode.LOOK, mayLoad);
-      if (found !== Found.TAKEN) return found !== Found.NOTHING;
+      if (found === Found.NOTHING) return false;
+      if (found === Found.TAKEN) continue;
+      // Of a message of several frames, only a read that finds the last one returns something.
+      if (incoming.frame.flags === WHOLE || isLending(incoming)) return true;
+      const kept = keepNext(incoming, mayLoad);
+      if (kept !== Found.TAKEN) return kept === Found.IN_RING; // a read has to collect it
     }
   } catch (error) {
     if (error !== incoming.fault) incoming.queue.push(error as never); // a report, for the read
