@@ -14,6 +14,7 @@ export const PAGES: readonly string[] = [
   "guide/asking.md",
   "guide/bundlers.md",
   "guide/calls.md",
+  "guide/changed.md",
   "guide/compared.md",
   "guide/digest.md",
   "guide/errors.md",

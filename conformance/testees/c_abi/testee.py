@@ -21,7 +21,7 @@ from tasks import Task
 HELLO = {
     "protocol": 1,
     "name": "Millrace for C",
-    "version": "0.1.0",
+    "version": "0.2.0",
     "language": "C, by way of Python",
     "levels": ["static", "scripted", "live", "mailbox"],
     "nouns": ["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port",

@@ -53,7 +53,7 @@ const SIZE_MAX = 1 << 20;
 const hello: Hello = {
   protocol: 1,
   name: "Millrace for TypeScript",
-  version: "0.1.0",
+  version: "0.2.0",
   language: "TypeScript",
   levels: ["static", "scripted", "live", "mailbox"],
   nouns: [
