@@ -467,40 +467,42 @@ export function closedError(link: Link, verb: string): MillraceError | undefined
 
 /** The error of the own `close` or the own state; undefined while attached. [pipe.close_frees] */
 export function ownError(link: Link, verb: string): MillraceError | undefined {
-  const { endpoint } = link;
-  const word = endpoint.state(endpoint.index);
-  if (link.isClosed || endpoint.isOwn(word)) return closedError(link, verb);
-  const state = stateOf(word);
-  if (state === layout.ENDPOINT_STATE_CLOSED) {
-    return failure("pipe.closed", `${verb}: this end was closed`);
-  }
-  // [segment.own_state] Any other word was forged into our record, or belongs to the endpoint's next
-  // owner; it has no reason for us.
-  const reason = state === layout.ENDPOINT_STATE_FAILED ? word >>> layout.REASON_SHIFT : 0;
-  return failure("pipe.failed", `${verb}: this end is marked failed${describe(reason)}`, {
-    reason,
-  });
-}
-
-/** The error of the own state, or else of the peer's, if one is final. [pipe.first_answer] */
-export function stateError(link: Link, verb: string): MillraceError | undefined {
-  return ownError(link, verb) ?? peerError(link, verb);
+  return errorOf(link, verb, true);
 }
 
 /** The error of the peer's state; undefined while it is not final. */
 export function peerError(link: Link, verb: string): MillraceError | undefined {
-  // [segment.state_invalid] The first word that is final, or invalid, counts from then on.
-  const word = link.final || link.endpoint.state(link.peer);
+  return errorOf(link, verb, false);
+}
+
+/** The error of the own state, or else of the peer's, if one is final. [pipe.first_answer] */
+export function stateError(link: Link, verb: string): MillraceError | undefined {
+  return errorOf(link, verb, true) ?? errorOf(link, verb, false);
+}
+
+function errorOf(link: Link, verb: string, isOwn: boolean): MillraceError | undefined {
+  const { endpoint, peer } = link;
+  // [segment.state_invalid] The peer's first word that is final, or invalid, counts from then on.
+  const word = isOwn ? endpoint.state(endpoint.index) : link.final || endpoint.state(peer);
   const state = stateOf(word);
-  if (state <= layout.ENDPOINT_STATE_ATTACHED) return undefined;
-  link.final = word;
-  for (const side of [link.outgoing, link.incoming]) if (side !== undefined) side.bits |= Bit.GONE;
-  if (state === layout.ENDPOINT_STATE_CLOSED) {
-    return failure("peer.closed", `${verb}: the peer has closed`);
+  if (isOwn) {
+    if (link.isClosed || endpoint.isOwn(word)) return closedError(link, verb);
+  } else {
+    if (state <= layout.ENDPOINT_STATE_ATTACHED) return undefined;
+    link.final = word;
+    for (const side of [link.outgoing, link.incoming]) if (side) side.bits |= Bit.GONE;
   }
-  const isFailed = state === layout.ENDPOINT_STATE_FAILED;
-  const reason = isFailed ? word >>> layout.REASON_SHIFT : layout.REASON_SEGMENT_STATE;
-  const cause = causeOf(link.endpoint.segment, link.peer);
-  const what = `${verb}: the peer is marked failed${describe(reason)}`;
-  return failure("peer.failed", what, { ...cause, reason });
+  const who = isOwn ? "pipe" : "peer";
+  const what = `${verb}: ${isOwn ? "this end" : "the peer"} is `;
+  if (state === layout.ENDPOINT_STATE_CLOSED) return failure(`${who}.closed`, `${what}closed`);
+  // [segment.own_state] Any other own word was forged into our record, or belongs to the endpoint's
+  // next owner; it has no reason for us.
+  const reason = state === layout.ENDPOINT_STATE_FAILED
+    ? word >>> layout.REASON_SHIFT
+    : isOwn
+    ? 0
+    : layout.REASON_SEGMENT_STATE;
+  const cause = isOwn ? undefined : causeOf(endpoint.segment, peer);
+  const details = { ...cause, reason };
+  return failure(`${who}.failed`, `${what}marked failed${describe(reason)}`, details);
 }
