@@ -21,6 +21,7 @@ import {
   type Waiter,
 } from "../wait/endpoint.ts";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
+import { store } from "../ring/side.ts";
 import { requireOptions, throwSegmentError } from "../error.ts";
 
 /** The index of the hub's endpoint; client `i` has endpoint `i + 1`. */
@@ -282,7 +283,16 @@ class HubEndpoint extends Endpoint {
     return this.#demands;
   }
 
+  override wait(waiter: Waiter, asks: number, deadline: number, waits?: number): boolean {
+    return super.wait(new Whole(waiter, this), asks, deadline, waits);
+  }
+
   override listen(bell: number, more?: Waiter): void {
+    for (const link of this.waiters) { // [port.hub_publish]
+      if (!(link instanceof Link) || !owes(link)) continue;
+      store(link.outgoing!);
+      store(link.incoming!);
+    }
     if (more !== undefined) this.#demands |= more.demands();
     super.listen(bell);
   }
@@ -302,14 +312,9 @@ class HubEndpoint extends Endpoint {
   }
 }
 
-/**
- * The link of one port of a hub. Whatever its thread waits for, the chores of all ports are done,
- * and what they owe is waited for. [port.hub_publish] [port.posted]
- */
+/** The link of one port of a hub. */
 class HubLink extends Link {
   readonly #ties: Ties;
-  /** Those of the other links that owe something, in the present wait, and what each waits for. */
-  #owing: { readonly link: Link; readonly asks: number }[] = [];
 
   /** Makes one of the hub's links. */
   constructor(endpoint: Endpoint, peer: number, ties: Ties) {
@@ -328,38 +333,6 @@ class HubLink extends Link {
     ports[ports.indexOf(old)] = next;
   }
 
-  override prepare(asks: number): number {
-    this.#owing = [];
-    for (const other of this.endpoint.waiters) {
-      if (other === this || !(other instanceof Link) || other.isClosed || !owes(other)) continue;
-      const left = Link.prototype.prepare.call(other, 0);
-      if (left !== 0) this.#owing.push({ link: other, asks: left });
-    }
-    return super.prepare(asks);
-  }
-
-  override sees(asks: number): boolean {
-    return super.sees(asks) ||
-      this.#owing.some(({ link, asks }) => Link.prototype.sees.call(link, asks));
-  }
-
-  override arm(asks: number): void {
-    super.arm(asks);
-    for (const { link, asks } of this.#owing) Link.prototype.arm.call(link, asks);
-  }
-
-  override disarm(asks: number): void {
-    super.disarm(asks);
-    for (const { link, asks } of this.#owing) Link.prototype.disarm.call(link, asks);
-  }
-
-  override demands(): number {
-    return this.#owing.reduce(
-      (all, { link }) => all | this.endpoint.demandsOf(link.peer),
-      super.demands(),
-    );
-  }
-
   /**
    * Closes the endpoint of the client on its behalf, as the hub's own state is one for all clients.
    * [port.hub_leave]
@@ -375,10 +348,61 @@ class HubLink extends Link {
   }
 }
 
-/** Whether something of a link is not published, given back or placed. */
-function owes({ outgoing, incoming }: Link): boolean {
-  return outgoing!.first !== undefined || outgoing!.cursor !== outgoing!.published ||
-    incoming!.cursor !== incoming!.published;
+/**
+ * What a blocking call of one port waits for, and what all ports of the hub owe to their clients: it
+ * is waited for too. [port.posted]
+ */
+class Whole implements Waiter {
+  readonly #waiter: Waiter;
+  readonly #endpoint: Endpoint;
+  readonly asks = 0;
+  /** Those of the other links that have something to place, and what each waits for. */
+  #owing: { readonly link: Link; readonly asks: number }[] = [];
+
+  constructor(waiter: Waiter, endpoint: Endpoint) {
+    this.#waiter = waiter;
+    this.#endpoint = endpoint;
+  }
+
+  prepare(asks: number): number {
+    this.#owing = [];
+    for (const link of this.#endpoint.waiters) {
+      if (link === this.#waiter || !(link instanceof Link) || !owes(link)) continue;
+      const left = link.prepare(0); // [port.hub_publish]
+      if (left !== 0) this.#owing.push({ link, asks: left });
+    }
+    return this.#waiter.prepare(asks);
+  }
+
+  sees(asks: number): boolean {
+    return this.#waiter.sees(asks) || this.#owing.some(({ link, asks }) => link.sees(asks));
+  }
+
+  hasChanged(): boolean {
+    return this.#waiter.hasChanged();
+  }
+
+  arm(asks: number): void {
+    this.#waiter.arm(asks);
+    for (const { link, asks } of this.#owing) link.arm(asks);
+  }
+
+  disarm(asks: number): void {
+    this.#waiter.disarm(asks);
+    for (const { link, asks } of this.#owing) link.disarm(asks);
+  }
+
+  demands(): number {
+    return this.#owing.reduce((all, { link }) => all | link.demands(), this.#waiter.demands());
+  }
+
+  tend(): void {}
+}
+
+/** Whether something of an open link is not published, given back or placed. */
+function owes({ isClosed, outgoing, incoming }: Link): boolean {
+  return !isClosed && (outgoing!.first !== undefined ||
+    outgoing!.cursor !== outgoing!.published || incoming!.cursor !== incoming!.published);
 }
 
 /**
