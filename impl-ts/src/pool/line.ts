@@ -49,7 +49,7 @@ import {
 import type { Port } from "../port/port.ts";
 import { WHOLE } from "../ring/frame.ts";
 import { Bit, load, placeOf } from "../ring/side.ts";
-import { nextTask, noteTurn, SETTLED, turn } from "../wait/loop.ts";
+import { nextTask, SETTLED, turn } from "../wait/loop.ts";
 import { numberAfter } from "./gauge.ts";
 import {
   LIST_SIZE,
@@ -252,10 +252,7 @@ export class Line implements Delivery {
     if (this.#isDry) turn.began = now(); // what is slept is not spent
     this.#isDry = false;
     if (turn.delivered === 0 || now() - turn.began < TURN_MS) return void SETTLED.then(this.#next);
-    nextTask(() => {
-      noteTurn();
-      this.#run();
-    });
+    nextTask(this.#next);
   }
 
   #run(): void {

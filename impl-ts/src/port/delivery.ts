@@ -23,7 +23,7 @@ import {
   tryRead,
 } from "../pipe/incoming.ts";
 import { Bit, load } from "../ring/side.ts";
-import { nextTask, noteTurn, SETTLED, turn } from "../wait/loop.ts";
+import { nextTask, SETTLED, turn } from "../wait/loop.ts";
 import { type EventSource, PortEvent } from "./events.ts";
 
 /**
@@ -118,7 +118,7 @@ export class PortDelivery implements Delivery, EventSource {
       const isThere = on && (link.sees(For.MESSAGES) || link.hasChanged());
       if (isThere && !this.#isRunning) {
         this.#isRunning = true;
-        this.#deliverLater();
+        nextTask(this.#next, this.keeps);
       }
     }
     if (!this.#isRunning) link.tend();
@@ -163,20 +163,18 @@ export class PortDelivery implements Delivery, EventSource {
     // With a full inbox, a port that serves has to be told too.
     const isUnread = () => route === undefined || mayGoOn(incoming);
     try {
-      let found = pull(incoming, Mode.PASS, true);
-      if ((incoming.bits & Bit.ENDED) !== 0) return this.finish(undefined);
-      if (found === Found.TAKEN || found === Found.IN_RING && isUnread()) return;
-      if (found === Found.IN_RING) {
-        load(incoming); // or what came since would seem new forever
-        route!.refuse();
-      }
-      const gone = link.hasChanged() ? stateError(link, "read") : undefined;
-      if (gone === undefined) return;
-      load(incoming);
-      found = pull(incoming, Mode.PASS, false);
-      if ((incoming.bits & Bit.ENDED) !== 0) this.finish(undefined);
-      else if (found === Found.NOTHING || found === Found.IN_RING && !isUnread()) {
-        this.finish(giveUpRest(incoming, gone));
+      for (let gone: MillraceError | undefined;;) {
+        const found = pull(incoming, Mode.PASS, gone === undefined);
+        if ((incoming.bits & Bit.ENDED) !== 0) return this.finish(undefined);
+        if (found === Found.TAKEN || found === Found.IN_RING && isUnread()) return;
+        if (gone !== undefined) return this.finish(giveUpRest(incoming, gone));
+        if (found === Found.IN_RING) {
+          load(incoming); // or what came since would seem new forever
+          route!.refuse();
+        }
+        gone = link.hasChanged() ? stateError(link, "read") : undefined;
+        if (gone === undefined) return;
+        load(incoming); // [pipe.look_again]
       }
     } catch (reason) {
       if (!(reason instanceof MillraceError)) throw reason;
@@ -204,24 +202,15 @@ export class PortDelivery implements Delivery, EventSource {
     this.#target.dispatchEvent(event);
   }
 
-  /** Delivers in a new turn of the event loop. */
-  #deliverLater(): void {
-    nextTask(() => {
-      noteTurn();
-      this.#deliver();
-    }, this.keeps);
-  }
-
   /** Delivers one message, and what comes after it in the next microtask. */
   #deliver(): void {
     const link = this.#link;
     const incoming = link.incoming!;
     const { route, takers } = incoming;
-    const isServing = route !== undefined && (!this.#isListening || takers.length > 0);
-    if (!isServing && (!this.#isListening || takers.length > 0)) return this.#rest();
-    if (isLending(incoming)) return this.#rest();
-    if (this.#isTurnOver()) return this.#deliverLater();
-    if (isServing) return this.#serve(route);
+    const isHeard = this.#isListening && takers.length === 0;
+    if (isLending(incoming) || !isHeard && route === undefined) return this.#rest();
+    if (this.#isTurnOver()) return nextTask(this.#next, this.keeps);
+    if (!isHeard) return this.#serve(route!);
     let event: PortEvent;
     try {
       const data = tryRead(incoming, Mode.VALUE);
@@ -279,9 +268,8 @@ export class PortDelivery implements Delivery, EventSource {
   #isTurnOver(): boolean {
     const { turnCount = 256, turnTime = 4 } = this.#options;
     const { delivered } = turn;
-    if (delivered === 0) return false;
-    if (delivered < turnCount && turnTime > 0 && delivered % 4 !== 0) return false;
-    return delivered >= turnCount || now() - turn.began >= turnTime;
+    const isTimed = delivered > 0 && (turnTime === 0 || delivered % 4 === 0);
+    return delivered >= turnCount || isTimed && now() - turn.began >= turnTime;
   }
 
   /** Ends the run. */

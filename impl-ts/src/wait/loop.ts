@@ -78,14 +78,18 @@ export function repeat(ms: number, callback: () => void): () => void {
  * whether the process lives until then.
  */
 export function nextTask(callback: () => void, keeps = true): void {
-  if (!keeps) return unref(setTimeout(callback, 0));
+  const run = () => {
+    noteTurn();
+    callback();
+  };
+  if (!keeps) return unref(setTimeout(run, 0));
   // Deno makes `setImmediate` at its first use, and web pages delay nested timers by 4 ms.
   const setImmediate = Deno === undefined ? immediate() : undefined;
-  if (setImmediate !== undefined) return void setImmediate(callback);
+  if (setImmediate !== undefined) return void setImmediate(run);
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
     port1.close();
-    callback();
+    run();
   };
   port2.postMessage(0);
 }
@@ -115,7 +119,7 @@ export function giveWay(): Promise<void> | undefined {
   const time = now();
   if (turn.since < 0) turn.since = time;
   if (time - turn.since < TURN_MS) return undefined;
-  return new Promise<void>((resolve) => nextTask(resolve)).then(noteTurn);
+  return new Promise<void>((resolve) => nextTask(resolve));
 }
 
 /** A `MessagePort` with the `ref` and `unref` that Deno and Node add. */
