@@ -6,6 +6,9 @@ import { FanoutReader, FanoutWriter } from "../fanout/fanout.ts";
 import { remote, serve } from "../call/call.ts";
 import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
 import { Hub } from "../more/hub.ts";
+import { claim, peek } from "../more/lend.ts";
+import { readMany, writeMany } from "../more/many.ts";
+import { waitForPeer, waitForPeerAsync } from "../more/peer.ts";
 import { SharedProperties } from "../property/property.ts";
 import { codeOf } from "../testing/fixture.ts";
 import { held, until } from "../port/fixture.ts";
@@ -73,17 +76,16 @@ const verbs: Record<string, (port: Port<Any>) => unknown> = {
   write: (port) => port.write(1),
   tryWrite: (port) => port.tryWrite(1),
   writeAsync: (port) => port.writeAsync(1),
-  writeMany: (port) => port.writeMany([1, 2]),
+  writeMany: (port) => writeMany(port, [1, 2]),
   postMessage: (port) => port.postMessage(1),
   read: (port) => port.read({ timeout: 50 }),
   tryRead: (port) => port.tryRead(),
   readAsync: (port) => port.readAsync({ timeout: 50 }),
-  readMany: (port) => port.readMany(2, { timeout: 50 }),
-  claim: (port) => port.claim(8),
-  peek: (port) => port.peek({ timeout: 50 }),
-  waitForPeer: (port) => port.waitForPeer({ timeout: 50 }),
-  waitForPeerAsync: (port) => port.waitForPeerAsync({ timeout: 50 }),
-  end: (port) => port.end(),
+  readMany: (port) => readMany(port, 2, { timeout: 50 }),
+  claim: (port) => claim(port, 8),
+  peek: (port) => peek(port, { timeout: 50 }),
+  waitForPeer: (port) => waitForPeer(port, { timeout: 50 }),
+  waitForPeerAsync: (port) => waitForPeerAsync(port, { timeout: 50 }),
   closed: async (port) => {
     const error = await held(port.closed);
     if (error !== undefined) throw error;
@@ -104,6 +106,7 @@ Deno.test("growing WebAssembly memory that is not shared is a segment.* error", 
     assert(error instanceof MillraceError, `${name}: ${error}`);
     assert(error.message.includes("WebAssembly.Memory"), error.message);
     assertEquals(error.code, "segment.size");
+    port.end(); // there is nobody to tell
     port.close();
     peer.close();
     assertEquals(await codeOf(port.readAsync()), "pipe.closed");

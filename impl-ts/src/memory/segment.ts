@@ -6,6 +6,7 @@
 
 import {
   assert,
+  failure,
   MillraceError,
   requireOptions,
   throwCannot,
@@ -364,12 +365,15 @@ export function toRegion(memory: Memory): Region {
   throwTypeError(`memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view${why}`);
 }
 
-/** Throws because the memory of a segment has been taken from under it. */
+/** The error of a segment whose memory has been taken from under it. */
+export function goneError(): MillraceError {
+  const what = "use segment: its memory is gone, as an unshared WebAssembly.Memory has grown";
+  return failure("segment.size", what);
+}
+
+/** Throws that error. */
 export function throwGone(): never {
-  throwSegmentError(
-    "size",
-    "use segment: its memory is gone, as an unshared WebAssembly.Memory has grown",
-  );
+  throw goneError();
 }
 
 /** The memory as words, after a check that a segment of `size` bytes fits and is aligned. */

@@ -671,8 +671,8 @@ export function keepNext(inc: Incoming, mayLoad: boolean): Found {
       inc.keep({ kind, codec, tag: tag >>> 0, payload });
     }
   } catch (reason) {
-    // [port.inbox_fault] A fault of the pipe is kept, and reported after the inbox.
-    if (inc.fault !== undefined) return Found.NOTHING;
+    // [port.inbox_fault] A fault of the pipe, or of its memory, is reported after the inbox.
+    if ((reason as MillraceError).kind !== "MessageError") return Found.NOTHING;
     inc.queue.push(reason as MillraceError);
   }
   return Found.TAKEN;

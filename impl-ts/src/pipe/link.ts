@@ -18,7 +18,7 @@ import {
 import { layout } from "../memory/layout.ts";
 import { type Channel, requireInteger } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
-import { requireTimeout, type Segment } from "../memory/segment.ts";
+import { goneError, requireTimeout, type Segment } from "../memory/segment.ts";
 import { armedAt, Bit, DISARMED, hasMoved, stop, store, want } from "../ring/side.ts";
 import { type Endpoint, type EndpointOptions, KEPT, type Waiter } from "../wait/endpoint.ts";
 import { after, giveWay, keepAlive, SETTLED } from "../wait/loop.ts";
@@ -482,6 +482,7 @@ export function stateError(link: Link, verb: string): MillraceError | undefined 
 
 function errorOf(link: Link, verb: string, isOwn: boolean): MillraceError | undefined {
   const { endpoint, peer } = link;
+  if (endpoint.isDetached) return closedError(link, verb) ?? goneError();
   // [segment.state_invalid] The peer's first word that is final, or invalid, counts from then on.
   const word = isOwn ? endpoint.state(endpoint.index) : link.final || endpoint.state(peer);
   const state = stateOf(word);

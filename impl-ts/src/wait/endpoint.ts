@@ -369,8 +369,10 @@ export class Endpoint {
     for (let i = 0; i < waiters.length; i++) {
       const waiter = waiters[i]!;
       if (waiter.asks === 0 || !isMeant(waiter)) continue;
-      waiter.arm(waiter.asks);
-      if (!finds(waiter, waiter.asks)) continue;
+      if (!this.isDetached) { // if the memory is gone, each finds that out
+        waiter.arm(waiter.asks);
+        if (!finds(waiter, waiter.asks)) continue;
+      }
       found = true;
       waiter.tend();
     }

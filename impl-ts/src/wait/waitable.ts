@@ -178,7 +178,7 @@ export async function wakeLater(
   });
   waiter.asks = 0;
   remove(endpoint.waiters, waiter);
-  waiter.disarm(asks);
+  if (!endpoint.isDetached) waiter.disarm(asks);
   keepAlive(-1);
   signal?.throwIfAborted();
   return true;
