@@ -61,6 +61,9 @@ export type ReasonCode = SharedReason | "port.overflow" | `pool.${string}`;
  * ```
  */
 export class MillraceError extends Error {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "MillraceError";
+
   /** What kind of error it is, such as `TimeoutError`, even if a bundler has shortened names. */
   override name: string;
   /** The reason code, from the table in the specification. */

@@ -51,6 +51,9 @@ export interface CallErrorOptions extends ErrorOptions {
  * ```
  */
 export class CallError extends MillraceError {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "CallError";
+
   /** The name of the error on the other side, if a method has thrown it; or else of the class. */
   override name = "CallError";
   /** The name that came with the error: that of the method's error, or a code. */

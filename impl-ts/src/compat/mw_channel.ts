@@ -82,6 +82,9 @@ const ALL = 0x7fffffff;
  */
 // deno-lint-ignore no-explicit-any
 export class MWChannel<In = any, Out = any> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "MWChannel";
+
   /** The shared memory of the pipe. */
   readonly buffer: SharedArrayBuffer;
   /** The native port of this side. */

@@ -72,6 +72,9 @@ const DEFAULT_SIZE = 128 * 1024;
  */
 // deno-lint-ignore no-explicit-any
 export class SABPipe<T = any> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "SABPipe";
+
   /** On the mailbox: index in `i32` of the status word. */
   static readonly STATUS: number = layout.MAILBOX_STATUS_WORD;
   /** On the mailbox: index in `i32` of the word that says whose turn it is. */

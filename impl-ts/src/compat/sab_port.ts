@@ -82,6 +82,9 @@ const DEFAULT_SIZE_KB = 256;
  */
 // deno-lint-ignore no-explicit-any
 export class SABMessagePort<In = any, Out = any> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "SABMessagePort";
+
   /** The pipe that carries messages to the other side. */
   readonly _writer: SABPipe<Out>;
   /** The pipe that carries messages from the other side. */

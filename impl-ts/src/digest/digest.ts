@@ -57,6 +57,9 @@ const CARRY = 2 ** 29;
  * ```
  */
 export abstract class Digest {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "Digest";
+
   /** The size of the result in bytes. */
   readonly size: number;
   readonly #kind: Kind;
@@ -269,6 +272,9 @@ const result = new Int32Array(8);
  * ```
  */
 export class Sha1 extends Digest {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "Sha1";
+
   /** Begins with no bytes. */
   constructor() {
     super(SHA1);
@@ -287,6 +293,9 @@ export class Sha1 extends Digest {
  * ```
  */
 export class Sha256 extends Digest {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "Sha256";
+
   /** Begins with no bytes. */
   constructor() {
     super(SHA256);

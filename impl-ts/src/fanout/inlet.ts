@@ -72,6 +72,9 @@ const NUMBER = (HEADER_SIZE + layout.EXTENSION_CONTENT_OFFSET) >> 2;
  * ```
  */
 export class LostError extends MillraceError {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "LostError";
+
   /** How many messages were lost. */
   readonly count: number;
 

@@ -73,6 +73,9 @@ export interface FanoutReaderOptions<T = unknown> extends EndpointOptions {
  * ```
  */
 export class FanoutReader<T = unknown> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "FanoutReader";
+
   readonly #inlet: FanoutInlet;
   readonly #turns: Turns = new Turns();
 

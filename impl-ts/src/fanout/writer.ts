@@ -118,6 +118,9 @@ export interface FanoutCreateOptions<T = unknown>
  * ```
  */
 export class FanoutWriter<T = unknown> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "FanoutWriter";
+
   /** The segment that contains the fanout. */
   readonly segment: Segment;
   /** What happens with a slow reader. */

@@ -106,6 +106,9 @@ const DEFAULT_TIMEOUT_MS = 5_000;
  * ```
  */
 export class SegmentFile {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "SegmentFile";
+
   /** The path at which the file was found or created. */
   readonly path: string;
   /** The segment, attached and checked. */

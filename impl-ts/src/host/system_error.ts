@@ -67,6 +67,9 @@ export const ETIMEDOUT = 110;
  * ```
  */
 export class SystemError extends Error {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "SystemError";
+
   /** The name of the class. */
   override name = "SystemError";
   /**

@@ -46,6 +46,9 @@ const STREAK = 64;
  * ```
  */
 export class MailboxWriter<T = unknown> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "MailboxWriter";
+
   readonly #side: MailboxSide;
   readonly #parts: PartWriter;
   readonly #turns: Turns = new Turns();
@@ -238,6 +241,9 @@ export class MailboxWriter<T = unknown> {
  * ```
  */
 export class MailboxReader<T = unknown> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "MailboxReader";
+
   readonly #side: MailboxSide;
   readonly #parts: PartReader;
   readonly #turns: Turns = new Turns();

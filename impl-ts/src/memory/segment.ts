@@ -135,6 +135,9 @@ const READY = layout.SEGMENT_READY_WORD;
  * ```
  */
 export class Segment {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "Segment";
+
   /** The memory of the segment as it was given; this is what to post to a worker. */
   readonly memory: Memory;
   /** Bytes of the segment, a multiple of 128. */

@@ -100,6 +100,9 @@ export function meter(end: Meterable): Meter {
  * ```
  */
 export class Meter {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "Meter";
+
   readonly #link: Link;
   readonly #outgoing: OutgoingGauge | undefined;
   readonly #incoming: IncomingGauge | undefined;

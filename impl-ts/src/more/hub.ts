@@ -130,6 +130,9 @@ export function hubGeometry(
  * ```
  */
 export class Hub<In = unknown, Out = In> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "Hub";
+
   /** The segment in which all ports lie. */
   readonly segment: Segment;
   /**

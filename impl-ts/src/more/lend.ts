@@ -81,6 +81,9 @@ export interface ClaimOptions extends WaitOptions {
  * ```
  */
 export class Place {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "Place";
+
   /** The memory that holds the payload: that of the segment, or a private copy. */
   area: Uint8Array;
   /** Where the payload begins in `area`; in a ring, a multiple of 16 from the segment's start. */
@@ -124,6 +127,9 @@ export class Place {
  * ```
  */
 export class Lent extends Place {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "Lent";
+
   /** Whether this is the first frame of its message. */
   first = true;
   /** Whether this is the last frame of its message. */

@@ -144,6 +144,9 @@ interface Place {
  * ```
  */
 export class Supervision {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "Supervision";
+
   /**
    * Resolves once the worker is known to have ended and its endpoints are marked; it never rejects.
    * It stays pending if the watching is stopped before.

@@ -42,6 +42,9 @@ import { end, endAsync, Outgoing, tryWrite, write, writeAsync } from "./outgoing
  * ```
  */
 export class Writer<T = unknown> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "Writer";
+
   /**
    * The pipe; for the functions that stand on it.
    *
@@ -163,6 +166,9 @@ export class Writer<T = unknown> {
  * ```
  */
 export class Reader<T = unknown> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "Reader";
+
   /**
    * The pipe; for the functions that stand on it.
    *

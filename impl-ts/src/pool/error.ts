@@ -37,6 +37,9 @@ export type PoolReason = "pool.start" | "pool.died" | "pool.closed" | "pool.abor
  * ```
  */
 export class PoolError extends MillraceError {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "PoolError";
+
   /** The name of the class. */
   override name = "PoolError";
 

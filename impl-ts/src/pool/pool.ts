@@ -108,6 +108,9 @@ const START_PAUSE_MS = 100;
  * ```
  */
 export class Pool<W = Work> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "Pool";
+
   /** Called with the pool's state while tasks come and go; see the option of this name. */
   onprogress: ((stats: PoolStats) => void) | undefined;
   readonly #options: PoolOptions;

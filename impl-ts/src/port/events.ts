@@ -217,6 +217,9 @@ function isOwn(type: string): boolean {
  * ```
  */
 export class PortEventTarget<In = unknown> extends EventTarget {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "PortEventTarget";
+
   readonly #source: () => EventSource;
   /**
    * In the order of their registration. The array is replaced, so that a dispatch goes on with its

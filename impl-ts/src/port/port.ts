@@ -77,6 +77,9 @@ const RUN_SIZE = 12 * 1024;
  * ```
  */
 export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "Port";
+
   /**
    * Makes `postMessage` refuse a port, as a browser does by itself. Deno and Node would send a
    * plain object with a segment, which is of no use where it arrives.

@@ -108,6 +108,9 @@ export interface SharedPropertiesPlan<T extends object = Record<string, unknown>
  * ```
  */
 export class SharedProperties<T extends object = Record<string, unknown>> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "SharedProperties";
+
   readonly #segment: Segment;
   readonly #link: Link;
   readonly #options: SharedPropertiesOptions;

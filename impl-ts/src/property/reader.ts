@@ -88,6 +88,9 @@ export interface PropertyReaderOptions<T = unknown> extends EndpointOptions {
  * ```
  */
 export class PropertyReader<T = unknown> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "PropertyReader";
+
   readonly #slots: Slots;
   readonly #link: Link;
   readonly #codecs: CodecTable;

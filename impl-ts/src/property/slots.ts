@@ -63,6 +63,9 @@ export const NONE = -1;
  * ```
  */
 export class PropertyError extends MillraceError {
+  /** The name, which a bundler would shorten. @internal */
+  static override readonly name: string = "PropertyError";
+
   /** The name of the class. */
   override name = "PropertyError";
 }

@@ -77,6 +77,9 @@ export interface PropertyWriterOptions<T = unknown> extends EndpointOptions {
  * ```
  */
 export class PropertyWriter<T = unknown> {
+  /** The name, which a bundler would shorten. @internal */
+  static readonly name: string = "PropertyWriter";
+
   readonly #slots: Slots;
   readonly #link: Link;
   readonly #codec: CodecName | AnyCodec;
