@@ -12,21 +12,17 @@ import { makePackage, writePackage, writePlatforms } from "./build_package.ts";
 import { stopBundler } from "./build_scripts.ts";
 import { asksForHelp } from "./programs.ts";
 import { run } from "./run.ts";
-import { IMPORTS, measureImport, type Size, sizeOf } from "./build_sizes.ts";
+import { measureAll, type Row, sizeOf, sizeTable } from "./build_sizes.ts";
 
 const OUT = "dist/npm";
 const ZIG_TIMEOUT_MS = 10 * 60_000;
 const USAGE = `Usage: ./millrace build
 
 Makes the npm package in dist/npm/, ready for npm pack, and beside it the packages of the addons for
-Node, dist/npm-linux-x64/ and dist/npm-linux-arm64/. Prints what a bundler makes of its imports.
+Node, dist/npm-linux-x64/ and dist/npm-linux-arm64/. Prints what a bundler makes of its imports,
+the limits of these sizes, and their goals.
 
 Exit code 0: they are there. 1: something failed. 2: wrong usage.`;
-
-function sizeRow(name: string, { minified, gzip }: Size): string {
-  const number = (value: number) => value.toLocaleString("en").padStart(10);
-  return name.padEnd(54) + number(minified) + number(gzip);
-}
 
 /** Builds, prints, and returns the exit code. */
 async function main(args: string[], root: string): Promise<number> {
@@ -45,16 +41,12 @@ async function main(args: string[], root: string): Promise<number> {
     const { code, output } = await run(zig, options);
     if (code !== 0) throw new Error(`${zig.join(" ")} failed:\n${output}`);
     const folders = await writePlatforms(root, `${root}/${OUT}`);
-    console.log("what a bundler makes of an import, in bytes             minified      gzip");
-    for (const each of IMPORTS) {
-      const { names, specifier } = each;
-      const shown = names === "*" ? "* as all" : `{ ${names} }`;
-      console.log(sizeRow(`${shown} from "${specifier}"`, await measureImport(each, files)));
-    }
+    const rows: Row[] = await measureAll(files);
     for (const path of SCRIPTS.map(globalPath)) {
       const { text } = files.find((file) => file.path === path)!;
-      console.log(sizeRow(`${path}, whole`, await sizeOf(text)));
+      rows.push({ name: `${path}, whole`, size: await sizeOf(text) });
     }
+    console.log(sizeTable(rows));
     console.log(`${files.length} files in ${OUT}/`);
     for (const folder of folders) {
       const { size } = await Deno.stat(`${folder}/millrace.node`);

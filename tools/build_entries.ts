@@ -56,29 +56,33 @@ export interface Entry {
 }
 
 /**
- * What the package itself consists of. Constants every entry has of its own, and `json` and `cbor`
- * their codecs.
+ * What the package itself consists of. Every entry has its own copy of what it needs of the layout,
+ * of the codec `cbor` or `json`, and of `wait/waitable`, which ports do not use.
  */
 const CORE = new RegExp(`^(?:${
   [
     "error",
-    "memory/(?:clock|realm|segment(?:_\\w+)?)",
+    "memory/(?:clock|plan|realm|segment)",
     "codec/(?:codec|loss|path)",
-    "(?:wait|ring|pipe|port)/\\w+",
+    "wait/(?!waitable)\\w+",
+    "(?:ring|pipe|port)/\\w+",
   ].join("|")
 })\\.ts$`);
 
 /** All of them; the package itself comes first. */
 export const ENTRIES: readonly Entry[] = [
   { subpath: ".", name: "millrace", source: "impl-ts/src/mod.ts", globalName: "Millrace" },
-  small("select", { source: "impl-ts/src/more/select.ts", globalName: "Millrace" }),
-  small("hub", {
-    source: "impl-ts/src/more/hub.ts",
-    globalName: "Millrace",
-    // What was chosen last is known to select alone.
-    taken: { millrace: CORE, select: /^more\/select_set\.ts$/ },
-  }),
-  small("supervise", { source: "impl-ts/src/more/supervise.ts", globalName: "Millrace" }),
+  more("select"),
+  // What was chosen last is known to `select` alone.
+  more("hub", { taken: { millrace: CORE, select: /^more\/select_set\.ts$/ } }),
+  more("supervise"),
+  more("lend"),
+  // What a port has lent is known to `lend` alone.
+  more("raw", { taken: { millrace: CORE, lend: /^more\/lend\.ts$/ } }),
+  more("many"),
+  more("streams"),
+  more("peer"),
+  more("revive"),
   small("json", { source: "impl-ts/src/codec/json.ts", globalName: "Millrace" }),
   small("mailbox", { globalName: "Millrace" }),
   small("property"),
@@ -98,7 +102,9 @@ export const ENTRIES: readonly Entry[] = [
     taken: {
       millrace: CORE,
       hub: /^more\/hub\.ts$/,
-      supervise: /^more\/(?:supervise|vacate)\.ts$/,
+      supervise: /^more\/supervise\.ts$/,
+      peer: /^more\/peer\.ts$/,
+      revive: /^more\/revive\.ts$/,
       call: /^call\/(?!call\.)\w+\.ts$/,
     },
   }),
@@ -116,6 +122,12 @@ export const ENTRIES: readonly Entry[] = [
 function small(name: string, options: Partial<Entry> = {}): Entry {
   const source = `impl-ts/src/${name}/${name}.ts`;
   return { subpath: `./${name}`, name, source, taken: { millrace: CORE }, ...options };
+}
+
+/** One of `more/`: functions over ports, which the script of the package itself has too. */
+function more(name: string, options: Partial<Entry> = {}): Entry {
+  const source = `impl-ts/src/more/${name}.ts`;
+  return small(name, { source, globalName: "Millrace", ...options });
 }
 
 /** Those by whose names there are scripts. */

@@ -7,7 +7,6 @@ import * as esbuild from "esbuild";
 import { entriesOf, type Entry, globalPath, modulePath } from "./build_entries.ts";
 import type { PackageFile } from "./build_package.ts";
 import { bundleText, OPTIONS } from "./build_scripts.ts";
-import { finish, readSources } from "./build_sources.ts";
 
 const SOURCES = "impl-ts/src";
 
@@ -27,7 +26,7 @@ export async function bundleModules(
   entries: readonly Entry[],
 ): Promise<PackageFile[]> {
   const values = await readTaken(root, entries);
-  const groups = await Promise.all(entries.map((entry) => bundle(root, entry, values)));
+  const groups = await Promise.all(entries.map((entry) => bundle(root, entry, entries, values)));
   return groups.flat();
 }
 
@@ -35,6 +34,7 @@ export async function bundleModules(
 async function bundle(
   root: string,
   entry: Entry,
+  entries: readonly Entry[],
   values: readonly Taken[],
 ): Promise<PackageFile[]> {
   const { outputFiles } = await esbuild.build({
@@ -44,14 +44,12 @@ async function bundle(
     outdir: `${root}/out`,
     format: "esm",
     minify: true,
-    plugins: [give(root, entry, values), take(root, entry, values), await readSources(root)],
+    plugins: [give(root, entry, values), take(root, entry, entries, values)],
     // What is installed beside the package is imported from there.
     packages: "external",
     sourcemap: "linked",
   });
-  return outputFiles.map(({ path, text }) => {
-    return { path: path.slice(`${root}/out/`.length), text: finish(text) };
-  });
+  return outputFiles.map(({ path, text }) => ({ path: path.slice(`${root}/out/`.length), text }));
 }
 
 /** A value that an entry gives to those that are made behind it. */
@@ -64,27 +62,25 @@ interface Taken {
   name: string;
   /** Its name as the entry exports it: its own, or one that no declaration has. */
   outer: string;
-  /** Several modules may have it. */
-  value: unknown;
 }
 
 /** Finds what the modules of entries import from those that they take. */
 async function readTaken(root: string, entries: readonly Entry[]): Promise<Taken[]> {
   const found = new Map<string, Taken>();
-  const given = new Set<string>();
+  const given = new Map<Entry, unknown[]>();
   for (const taker of entries.filter(({ taken }) => taken)) {
     for await (const { module, name } of importsOf(root, taker)) {
       const giver = entries.find((entry) => entry.name === giverOf(taker, module));
-      if (giver === undefined) continue;
+      if (giver === undefined || (await enumsOf(root, module)).has(name)) continue;
       const shown = await import(`${root}/${giver.source}`);
       const { [name]: value } = await import(`${root}/${SOURCES}/${module}`);
-      const isOther = (each: Taken) =>
-        each.giver === giver && each.name === name && each.value !== value;
-      if ([...found.values()].some(isOther)) throw new Error(`Two values are called ${name}`);
+      const values = given.get(giver) ?? [];
+      given.set(giver, values);
+      if (!values.includes(value)) values.push(value);
       // Short, as everybody reads them who imports the giver.
-      const index = [...given.add(`${giver.name} ${name}`)].indexOf(`${giver.name} ${name}`);
+      const index = values.indexOf(value);
       const outer = name in shown && shown[name] === value ? name : `$${index.toString(36)}`;
-      found.set(`${taker.name} ${module} ${name}`, { giver, taker, module, name, outer, value });
+      found.set(`${taker.name} ${module} ${name}`, { giver, taker, module, name, outer });
     }
   }
   return [...found.values()];
@@ -99,11 +95,22 @@ async function* importsOf(
     const text = await Deno.readTextFile(`${root}/${path}`);
     for (const [, names, target] of text.matchAll(/^import \{([^}]*)\} from "([^"]+)";$/gm)) {
       const module = moduleAt(root, target!, `${root}/${path}`);
-      for (const name of names!.split(",").map((each) => each.trim())) {
-        if (name !== "" && !name.startsWith("type ")) yield { module, name };
+      for (const each of names!.split(",").map((each) => each.trim())) {
+        const [name] = each.split(" as ");
+        if (name && !name.startsWith("type ")) yield { module, name };
       }
     }
   }
+}
+
+/**
+ * The enums of a module, by their names: each entry has its own copy, as the bundler puts their
+ * members where they are used.
+ */
+async function enumsOf(root: string, module: string): Promise<Map<string, string>> {
+  const text = await Deno.readTextFile(`${root}/${SOURCES}/${module}`);
+  const found = text.matchAll(/^export const enum (\w+) \{[^]*?^\}/gm);
+  return new Map([...found].map(([whole, name]) => [name!, whole]));
 }
 
 /** The name of the entry from which another one takes a module. */
@@ -164,7 +171,12 @@ function give(root: string, entry: Entry, values: readonly Taken[]): esbuild.Plu
 }
 
 /** Takes it from there. */
-function take(root: string, entry: Entry, values: readonly Taken[]): esbuild.Plugin {
+function take(
+  root: string,
+  entry: Entry,
+  entries: readonly Entry[],
+  values: readonly Taken[],
+): esbuild.Plugin {
   const namespace = "taker";
   return {
     name: namespace,
@@ -175,10 +187,13 @@ function take(root: string, entry: Entry, values: readonly Taken[]): esbuild.Plu
         return giver === undefined ? undefined : { path: module, namespace, sideEffects: false };
       });
       build.onResolve({ filter: /./, namespace }, ({ path }) => ({ path, external: true }));
-      build.onLoad({ filter: /./, namespace }, ({ path }) => {
+      build.onLoad({ filter: /./, namespace }, async ({ path }) => {
         const own = values.filter(({ taker, module }) => taker === entry && module === path);
+        const from = modulePath(entries.find(({ name }) => name === giverOf(entry, path))!);
         const names = own.map(({ name, outer }) => `${outer} as ${name}`);
-        return { contents: `export { ${names} } from "./${modulePath(own[0]!.giver)}";` };
+        const lines = [...(await enumsOf(root, path)).values()];
+        if (names.length > 0) lines.push(`export { ${names} } from "./${from}";`);
+        return { contents: lines.join("\n"), loader: "ts" };
       });
     },
   };
@@ -201,7 +216,6 @@ export async function bundleGlobal(root: string, entry: Entry): Promise<PackageF
     },
     format: "iife",
     minify: true,
-    plugins: [await readSources(root)],
   });
-  return { path: globalPath(entry), text: finish(text) };
+  return { path: globalPath(entry), text };
 }

@@ -1,5 +1,6 @@
 /**
- * The one gate before a commit: format, lint, types, generated files, clauses, house rules.
+ * The one gate before a commit: format, lint, types, generated files, clauses, sizes of bundles,
+ * house rules.
  *
  * All steps run, so that one look shows everything that is wrong; the output of a step is shown
  * only when it failed. Types are checked once, beside the other steps: with a cold cache that takes
@@ -30,7 +31,8 @@ The gate before a commit. All steps run, and the output of those that failed is 
   generated files     are what ./millrace generate writes
   clauses and links   citations of clauses and links of pages lead to what exists
   cases of clauses    every clause is shown by a case, a test or a model
-  house rules         names, sizes, order of imports
+  sizes               what a bundler makes of the package's imports is within its limits
+  house rules         names, lengths of files and lines, order of imports
 
 It changes no file: deno fmt and zig fmt format, ./millrace generate writes.
 
@@ -51,6 +53,7 @@ function steps(paths: string[], entries: string[]): Step[] {
     { name: "generated files", command: deno("run", "-A", "tools/generate.ts", "--check") },
     { name: "clauses and links", command: deno("run", "-A", "tools/clauses.ts") },
     { name: "cases of clauses", command: test("conformance/coverage_test.ts") },
+    { name: "sizes", command: deno("run", "-A", "--no-check", "tools/build_sizes.ts") },
     { name: "house rules", command: test("tools/tidy_test.ts") },
   ];
 }

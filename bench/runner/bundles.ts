@@ -104,6 +104,7 @@ const OPTIONS = {
   plugins: [{ name: "packages", setup: resolvePackages }],
 } satisfies esbuild.BuildOptions;
 
+/** Writes the bundles of entries into a folder. */
 async function bundle(
   folder: string,
   entries: Record<string, string>,
