@@ -6,7 +6,7 @@
  */
 import { PeerFailedError, Port } from "millrace";
 import { SharedProperties } from "millrace/property";
-import { vacatePeer } from "millrace/supervise";
+import { revive } from "millrace/revive";
 import { Laps, tickOf } from "./laps.js";
 import { CAPACITY, FLOOD_COUNT, FLOOD_SIZE, PHASE_MS } from "./shared.js";
 import { WINDOW_COUNT, WINDOW_SIZE } from "./shared.js";
@@ -14,8 +14,8 @@ import { WINDOW_COUNT, WINDOW_SIZE } from "./shared.js";
 /** Tells the event loop's half that worker B is gone: a `MessagePort` does not. */
 class GoneError extends Error {}
 
-/** Worker B, as this end has it. */
-const port = Port.create({ capacity: CAPACITY });
+/** Worker B, as this end has it; a new port for each successor of it. */
+let port = Port.create({ capacity: CAPACITY });
 let rival;
 /** Refuses what waits for an answer over the `MessagePort`. */
 let refuse = () => {};
@@ -71,7 +71,7 @@ async function recover() {
   } catch (error) {
     if (!(error instanceof PeerFailedError)) throw error;
   }
-  vacatePeer(port);
+  port = revive(port);
   generation++;
   self.postMessage({ handoff: port.handoff() });
 }

@@ -8,6 +8,7 @@
  */
 import { Port } from "millrace";
 import { SharedProperties } from "millrace/property";
+import { tryReadInto } from "millrace/raw";
 import { BLOCK, COUNTS, PLAYED, SPEAKER, UNDERRUNS } from "./shared.js";
 
 class Speaker extends AudioWorkletProcessor {
@@ -31,7 +32,7 @@ class Speaker extends AudioWorkletProcessor {
   process(_inputs, outputs) {
     const channel = outputs[0][0];
     const counts = this.#counts;
-    if (this.#sound.tryReadInto(this.#bytes) === undefined) {
+    if (tryReadInto(this.#sound, this.#bytes) === undefined) {
       channel.fill(0);
       counts[UNDERRUNS]++;
     } else {
