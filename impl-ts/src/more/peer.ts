@@ -6,14 +6,20 @@
 
 import { layout } from "../memory/layout.ts";
 import { isPast } from "../memory/segment.ts";
-import { deadlineOf, type Link, ownError, requireWait, type WaitOptions } from "../pipe/link.ts";
+import {
+  deadlineOf,
+  type Link,
+  ownError,
+  type ReadingEnd,
+  requireWait,
+  type WaitOptions,
+  type WritingEnd,
+} from "../pipe/link.ts";
 import { type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
 import { stateOf } from "../wait/state.ts";
 
-/** An end of a pipe or of a port. */
-interface End {
-  readonly link: Link;
-}
+/** An end of a pipe or of a port, but no port over a stream: that opens when its peer is there. */
+type End = ReadingEnd | WritingEnd;
 
 /**
  * Blocks until the other side has attached. Returns whether it has; false at the timeout. Only this
