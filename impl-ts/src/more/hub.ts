@@ -140,14 +140,12 @@ export class Hub<In = unknown, Out = In> {
    * `close`, which gives up that client alone. It closes the client's endpoint on the client's
    * behalf: the client reads what was published for it, and then gets `pipe.closed` from every
    * call. A client that has not attached yet cannot attach any more. `end` before `close` lets the
-   * client read an end. If a client has died, `vacatePeer(port)` without `close` lets the next one
-   * attach in its place.
+   * client read an end. If a client has died, `revive(port)` without `close` lets the next one attach
+   * in its place.
    */
   readonly ports: readonly Port<In, Out>[];
   readonly #endpoint: Endpoint;
-  readonly #ties: Ties = { openCount: 0, closing: false, ports: [] };
-  /** The ports that are open, and the selection from them. */
-  #open: { ports: Port<In, Out>[]; selection: Selection } | undefined;
+  readonly #ties: Ties = { open: undefined, closing: false, ports: [] };
 
   private constructor(segment: Segment, options: HubOptions<In, Out>) {
     requireHubOptions(options);
@@ -252,20 +250,21 @@ export class Hub<In = unknown, Out = In> {
   }
 
   #select(): { ports: Port<In, Out>[]; selection: Selection } | undefined {
-    const { openCount } = this.#ties;
-    if (openCount === 0) return undefined;
-    if (this.#open?.ports.length !== openCount) {
+    const ties = this.#ties;
+    if (ties.open === undefined) {
       const ports = this.ports.filter(({ link }) => !link.isClosed);
-      this.#open = { ports, selection: new Selection(ports) };
+      if (ports.length === 0) return undefined;
+      ties.open = { ports, selection: new Selection(ports) };
     }
-    return this.#open;
+    return ties.open;
   }
 }
 
 /** What the links of one hub share. */
 interface Ties {
-  /** How many of the links are not closed. */
-  openCount: number;
+  /** The ports that are open, and the selection from them; undefined when they change. */
+  // deno-lint-ignore no-explicit-any -- They are typed where the hub shows them.
+  open: { ports: any[]; selection: Selection } | undefined;
   /** Whether the hub itself is being closed. */
   closing: boolean;
   /** The ports, as the hub shows them. */
@@ -323,17 +322,16 @@ class HubLink extends Link {
   constructor(endpoint: Endpoint, peer: number, ties: Ties) {
     super(endpoint, peer);
     this.#ties = ties;
-    ties.openCount++;
   }
 
   override again(): Link {
-    this.#ties.openCount--;
     return new HubLink(this.endpoint, this.peer, this.#ties);
   }
 
   override replace(old: Port, next: Port): void {
     const { ports } = this.#ties;
     ports[ports.indexOf(old)] = next;
+    this.#ties.open = undefined;
   }
 
   /**
@@ -341,7 +339,7 @@ class HubLink extends Link {
    * [port.hub_leave]
    */
   override leave(): void {
-    this.#ties.openCount--;
+    this.#ties.open = undefined;
     if (this.#ties.closing) return;
     const { segment, mechanism } = this.endpoint;
     if (!closeEndpoint(segment, this.peer, mechanism)) {

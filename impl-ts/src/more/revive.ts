@@ -13,7 +13,7 @@ import type { Segment } from "../memory/segment.ts";
 import { Reader, Writer } from "../pipe/ends.ts";
 import { Found, Incoming, Mode, pull } from "../pipe/incoming.ts";
 import { discard, findRing, Link, ownError, peerError, type WriterOptions } from "../pipe/link.ts";
-import { Outgoing } from "../pipe/outgoing.ts";
+import { accept, append, drop, giveUp, Outgoing, type Send } from "../pipe/outgoing.ts";
 import { Port } from "../port/port.ts";
 import { Bit, load, type Side } from "../ring/side.ts";
 import { ringAround, stateOf, vacantWord } from "../wait/state.ts";
@@ -25,9 +25,10 @@ import { ringAround, stateOf, vacantWord } from "../wait/state.ts";
  * listeners, streams and calls are not those of the new one.
  *
  * Everything that the peer published must have been read; what it had not read is dropped. Messages
- * written from now on are for the endpoint's next owner, even before that owner attaches. Nothing
- * remains of what the last owner did, neither a fault nor an `end`. What was taken out of the ring
- * already, the elements of a batch for instance, is delivered first.
+ * written from now on are for the endpoint's next owner, even before that owner attaches; so are
+ * those that the old end has accepted, if nothing of them is in the ring yet. Nothing remains of
+ * what the last owner did, neither a fault nor an `end`. What was taken out of the ring already, the
+ * elements of a batch for instance, is delivered first.
  *
  * The peer must have closed, or be marked failed, by `supervise` or `failEndpoint`. The caller must
  * also know that the peer's thread has ended or will not touch the memory any more; otherwise two
@@ -38,7 +39,8 @@ import { ringAround, stateOf, vacantWord } from "../wait/state.ts";
  * `hub.ports`. A hub itself has many peers and cannot be revived.
  *
  * @throws {TypeError} if the peer may not be vacated, or not now: it is not gone, something that it
- * published is not read, it has other peers, or channels that this end does not use.
+ * published is not read, a frame is lent, it has other peers, or channels that this end does not
+ * use.
  * @throws {ClosedError} if this end itself was closed, marked failed or replaced.
  *
  * @example
@@ -86,10 +88,40 @@ export function revive(
   }
   const before = Atomics.load(endpoint.segment.control, generationAt(peer));
   if (before === -1) throwCannot("revive: its peer was given back too often"); // 2^32 - 1
+  const accepted = outgoing === undefined ? [] : takeAccepted(outgoing);
   const next = renew(link, end, options);
   vacate(next, word, before);
+  for (const message of accepted) handOn(outgoing!, message, next.link.outgoing!);
   endpoint.look(); // waits of this endpoint go on, for the next owner
   return next;
+}
+
+/** Takes the messages out of the queue that are not in the ring, not even in part. */
+function takeAccepted(out: Outgoing): Send[] {
+  const accepted: Send[] = [];
+  let { first } = out;
+  out.first = out.last = undefined;
+  for (let message; (message = first) !== undefined;) {
+    first = message.next;
+    message.next = undefined;
+    const isWhole = message.sent < 0 && message.flags === 0;
+    if (isWhole && message.kind === layout.FRAME_KIND_DATA) accepted.push(message);
+    else append(out, message);
+  }
+  return accepted;
+}
+
+/** Puts a message into the queue to the next owner. Who waits for it goes on waiting. */
+function handOn(from: Outgoing, message: Send, to: Outgoing): void {
+  const heir = { ...message };
+  const tell = message.settle;
+  // Its options take back the one that can still be placed.
+  message.settle = (reason) => giveUp(to, heir, reason);
+  from.pendingCount--;
+  accept(to, heir, (reason) => {
+    from.pendingCount++;
+    tell?.(reason);
+  });
 }
 
 /** Whether something that the peer has published is not read. Skips what is to be skipped. */
@@ -117,7 +149,9 @@ function renew(
   const { waiters } = endpoint;
   const place = waiters.indexOf(link);
   incoming?.route?.finish(peerError(link, "call")); // [call.vacated]
+  if (outgoing !== undefined) drop(outgoing, peerError(link, "write"));
   const kept = incoming?.queue.splice(0);
+  const keptSize = incoming?.keptSize;
   const given = incoming?.options ?? { codec: outgoing?.codec, ...options };
   discard(link);
   const fresh = link.again();
@@ -131,7 +165,10 @@ function renew(
     : end instanceof Writer
     ? Writer.of(fresh, new Outgoing(fresh, out!, given as WriterOptions<never>))
     : Reader.of(fresh, new Incoming(fresh, inn!, given));
-  if (kept !== undefined) fresh.incoming!.queue.push(...kept);
+  if (kept !== undefined) { // [pipe.vacated_rest]
+    fresh.incoming!.queue.push(...kept);
+    fresh.incoming!.keptSize = keptSize!;
+  }
   for (const [old, side] of [[outgoing, fresh.outgoing], [incoming, fresh.incoming]] as const) {
     if (old === undefined || side === undefined) continue;
     side.cursor = side.published = side.peerCursor = old.isOut ? old.published : old.cursor;

@@ -1,8 +1,9 @@
 // What becomes of calls and messages under way when a peer's endpoint is vacated.
 
-import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { ClosedError, PeerFailedError, SegmentError } from "../error.ts";
 import { assertCode, codeOf, pipe, pipeSegment, scribed } from "../testing/fixture.ts";
+import { remote } from "../call/call.ts";
 import { Hub } from "./hub.ts";
 import { layout } from "../memory/layout.ts";
 import { Reader, Writer } from "../pipe/ends.ts";
@@ -23,7 +24,7 @@ function crashed(capacity = 256) {
   return { port, first, crash: () => failEndpoint(port.segment, 1, "peer.terminated") };
 }
 
-Deno.test("vacatePeer gives a client of a hub back: the next one goes on, and so do others", () => {
+Deno.test("revive gives a client of a hub back: the next one goes on, and so do others", () => {
   using hub = Hub.create<string>(3);
   const clients = hub.ports.map((port) => Port.from<string>(port.handoff()));
   clients[1]!.write("last words");
@@ -32,7 +33,9 @@ Deno.test("vacatePeer gives a client of a hub back: the next one goes on, and so
   assertEquals(hub.select(WAIT)?.tryRead(), "last words");
   assertEquals(hub.select(WAIT), hub.ports[1]);
   assertThrows(() => hub.ports[1]!.tryRead(), PeerFailedError);
-  revive(hub.ports[1]!);
+  const old = hub.ports[1]!;
+  assertEquals(revive(old), hub.ports[1]);
+  assertCode(() => old.tryRead(), "pipe.closed");
   assertEquals(hub.select({ timeout: 0 }), undefined);
   hub.ports[1]!.write("welcome");
   using next = Port.from<string>(hub.ports[1]!.handoff());
@@ -51,26 +54,29 @@ Deno.test("vacatePeer gives a client of a hub back: the next one goes on, and so
   assertThrows(() => revive(next), TypeError, "channels that this end does not use");
 });
 
-Deno.test("vacatePeer refuses what may not be now, and changes nothing", () => {
-  const { port, first, crash } = crashed();
+Deno.test("revive refuses what may not be now, and changes nothing", () => {
+  const { port: old, first, crash } = crashed();
+  let port = old;
   const refuse = (why: string) => {
     const before = port.segment.bytes(0, port.segment.size).slice();
-    assertThrows(() => revive(port), TypeError, `Cannot vacate peer: ${why}`);
+    assertThrows(() => revive(port), TypeError, `Cannot revive: ${why}`);
     assertEquals(port.segment.bytes(0, port.segment.size), before);
   };
-  refuse("it has not closed");
+  refuse("its peer has not closed");
   first.write("one");
   crash();
-  refuse("what it has published is not read");
+  refuse("what its peer has published is not read");
   assertEquals(port.read(WAIT), "one");
-  revive(port);
-  refuse("it has not closed"); // it is vacant
+  port = revive(port);
+  refuse("its peer has not closed"); // it is vacant
+  let encoded = 0;
   const toJSON = () => {
     failEndpoint(port.segment, 1);
     refuse("a value is being encoded");
-    return 1;
+    return ++encoded;
   };
-  assertCode(() => port.write({ toJSON } as unknown as string), "peer.failed");
+  port.write({ toJSON } as unknown as string);
+  assertEquals(encoded, 1);
   port.close();
   assertThrows(() => revive(port), ClosedError);
 });
@@ -126,54 +132,66 @@ Deno.test("[segment.vacate_peer] a ring that this end does not use stands in the
   assertThrows(() => revive(reader), TypeError, "channels that this end does not use");
 });
 
-Deno.test("[pipe.vacated] asynchronous reads go on waiting, for the next owner", async () => {
+Deno.test("revive closes the old end: its reads and its calls end, its listeners get no more", async () => {
   const { port, crash } = crashed();
-  const reading = port.readAsync(WAIT);
+  const heard: unknown[] = [];
+  const reading = codeOf(port.readAsync(WAIT));
+  const calling = codeOf(remote<{ double(n: number): number }>(port).double(1));
+  port.onmessage = ({ data }) => heard.push(data);
+  port.onclose = ({ error }) => heard.push(error);
   await new Promise((resolve) => setTimeout(resolve, 5));
   crash();
-  revive(port); // before the read has looked
-  using next = Port.attach<string>(port.memory);
+  using fresh = revive(port); // before anything of the old one has looked
+  using next = Port.attach<string>(fresh.memory);
   next.write("hello");
-  assertEquals(await reading, "hello");
+  assertEquals(await fresh.readAsync(WAIT), "hello");
+  assertEquals([await reading, await calling], ["pipe.closed", "peer.failed"]);
+  assertEquals([heard, await port.closed], [[undefined], undefined]);
+  assertCode(() => port.write("no more"), "pipe.closed");
 });
 
-Deno.test("vacatePeer in the close event of a port: events go on for the next owner", async () => {
+Deno.test("revive in the close event of a port: the new port is listened to", async () => {
   const { port, first, crash } = crashed();
   const heard: string[] = [];
-  port.onmessage = ({ data }) => heard.push(data);
-  let vacated!: () => void;
-  port.addEventListener("close", (event) => {
-    if (event.error === undefined) return; // our own close
-    heard.push(event.error.code);
-    revive(port);
-    vacated();
-  });
+  let current = port;
+  let revived!: () => void;
+  const listen = () => {
+    const mine = current;
+    mine.onmessage = ({ data }) => heard.push(data);
+    mine.onclose = ({ error }) => {
+      if (error === undefined) return; // our own close
+      heard.push(error.code);
+      current = revive(mine);
+      listen();
+      revived();
+    };
+  };
+  listen();
   for (const life of ["one", "two", "three"]) {
-    const { closed, readable } = port;
-    const gone = new Promise<void>((resolve) => vacated = resolve);
+    const { closed } = current;
+    const gone = new Promise<void>((resolve) => revived = resolve);
     const peer = life === "one" ? first : Port.attach<string>(port.memory);
     peer.write(life);
     crash();
     await gone;
     assertEquals((await closed)?.code, "peer.failed");
-    assertEquals([port.closed === closed, port.readable === readable], [false, false]);
   }
   assertEquals(heard, ["one", "peer.failed", "two", "peer.failed", "three", "peer.failed"]);
-  port.close();
+  current.close();
 });
 
 Deno.test("[pipe.vacated] a write that was begun fails, and nobody gets the rest", async () => {
   const { port, crash } = crashed();
-  const begun = port.writeAsync("x".repeat(1000), WAIT);
-  const behind = port.writeAsync("whole", WAIT); // no frame of it is placed
+  const begun = codeOf(port.writeAsync("x".repeat(1000), WAIT));
+  const after = port.writeAsync("whole", WAIT); // no frame of it is placed
   await new Promise((resolve) => setTimeout(resolve, 5));
   crash();
-  revive(port);
-  await assertRejects(() => begun, PeerFailedError, "in the middle of the message");
-  await behind;
+  using fresh = revive(port);
+  assertEquals(await begun, "peer.failed");
+  await after;
   using next = Port.attach<string>(port.memory);
-  port.write("after");
-  assertEquals([next.read(WAIT), next.read(WAIT), next.tryRead()], ["whole", "after", undefined]);
+  fresh.write("last");
+  assertEquals([next.read(WAIT), next.read(WAIT), next.tryRead()], ["whole", "last", undefined]);
 });
 
 Deno.test("[pipe.vacated] what was posted and not begun is for the next owner", async () => {
@@ -181,26 +199,43 @@ Deno.test("[pipe.vacated] what was posted and not begun is for the next owner", 
   const values = ["one", "two", "three"]; // less than a quarter of the ring
   const posts = values.map((value) => codeOf(port.postMessage(value)));
   crash();
-  revive(port);
+  using fresh = revive(port);
+  posts.push(codeOf(fresh.postMessage("four")));
   using next = Port.attach<string>(port.memory);
   const got: unknown[] = [];
-  while (got.length < 3) got.push(await next.readAsync(WAIT));
-  assertEquals(got, values);
-  assertEquals(await Promise.all(posts), ["no error", "no error", "no error"]);
+  while (got.length < 4) got.push(await next.readAsync(WAIT));
+  assertEquals(got, [...values, "four"]);
+  assertEquals(await Promise.all(posts), posts.map(() => "no error"));
+  assertEquals([port.link.isKeeping, fresh.link.isKeeping], [false, false]);
+});
+
+Deno.test("[pipe.vacated] what was accepted can still be given up, and is then not placed", async () => {
+  const { port, crash } = crashed();
+  const abort = new AbortController();
+  const texts = ["lost", "next", "not", "last"].map((text) => text.padEnd(100)); // one has room
+  const posts = texts.map((text, n) =>
+    codeOf(port.postMessage(text, { signal: n === 2 ? abort.signal : undefined }))
+  );
+  crash();
+  using fresh = revive(port);
+  abort.abort(new Error("enough"));
+  using next = Port.attach<string>(fresh.memory);
+  assertEquals([await next.readAsync(WAIT), await next.readAsync(WAIT)], [texts[1], texts[3]]);
+  const fates = ["no error", "no error", "Error: enough", "no error"];
+  assertEquals([await Promise.all(posts), next.tryRead()], [fates, undefined]);
 });
 
 Deno.test("[pipe.vacated] an end that waited for its turn ends no stream but its own", async () => {
   const { port, crash } = crashed();
   const begun = codeOf(port.writeAsync("x".repeat(1000), WAIT));
-  const ending = port.endAsync(WAIT);
+  const ending = codeOf(port.endAsync(WAIT));
   await new Promise((resolve) => setTimeout(resolve, 5));
   crash();
-  revive(port);
-  assertEquals(await begun, "peer.failed");
-  await ending;
+  using fresh = revive(port);
+  assertEquals([await begun, await ending], ["peer.failed", "peer.failed"]);
   using next = Port.attach<string>(port.memory);
-  port.write("goes on");
-  await port.endAsync(WAIT); // the `end` that waited is placed now
+  fresh.write("goes on");
+  await fresh.endAsync(WAIT);
   assertEquals([next.read(WAIT), next.read(WAIT), next.ended], ["goes on", undefined, true]);
 });
 
@@ -212,8 +247,8 @@ Deno.test("[segment.vacate_read] an end inside a message has to be reported firs
   failEndpoint(segment, 0);
   assertThrows(() => revive(reader), TypeError);
   assertCode(() => reader.tryRead(), "message.truncated");
-  revive(reader);
-  assertEquals([reader.tryRead(), reader.ended], [undefined, false]);
+  const next = revive(reader);
+  assertEquals([next.tryRead(), next.ended], [undefined, false]);
 });
 
 Deno.test("[segment.vacate_read] chunks that nobody has collected are unread", () => {
@@ -222,20 +257,19 @@ Deno.test("[segment.vacate_read] chunks that nobody has collected are unread", (
   failEndpoint(segment, 0);
   assertThrows(() => revive(reader), TypeError);
   assertCode(() => reader.tryRead(), "peer.failed");
-  revive(reader);
-  assertEquals(reader.tryRead(), undefined);
+  assertEquals(revive(reader).tryRead(), undefined);
 });
 
-Deno.test("[pipe.lend] what is lent of a batch stays lent, and is given back as ever", () => {
+Deno.test("[pipe.vacated_rest] the rest of a batch comes first, and what is lent has to be back", () => {
   const { writer, reader, segment } = pipe({ capacity: 1024 });
-  writeMany(writer, [1, 2]);
+  writeMany(writer, [1, 2, 3]);
   assertEquals([reader.tryRead(), tryPeek(reader)?.size], [1, 1]); // the lent frame is a copy
   failEndpoint(segment, 0);
-  revive(reader);
-  assertThrows(() => tryPeek(reader), TypeError, "a frame is lent already");
+  assertThrows(() => revive(reader), TypeError, "is not read");
   release(reader);
+  const next = revive(reader);
   Writer.attach(segment).write("next");
-  assertEquals(reader.tryRead(), "next");
+  assertEquals([next.tryRead(), next.tryRead(), next.tryRead()], [3, "next", undefined]);
 });
 
 Deno.test("[pipe.lend_one] nothing is read while a frame is lent, from a batch neither", () => {
@@ -260,16 +294,17 @@ Deno.test("[segment.vacate_state] a state that has changed since stays as it is"
   const at = (256 >> 2) + layout.ENDPOINT_STATE_WORD;
   const words = port.segment.words(0, 512);
   const { compareExchange } = Atomics;
+  let fresh: Port<string>;
   try {
     Atomics.compareExchange = ((view: Int32Array, index: number, from: number, to: number) => {
       words[at] = 9; // a state that nobody may store
       return compareExchange(view, index, from, to);
     }) as typeof compareExchange;
-    revive(port);
+    fresh = revive(port);
   } finally {
     Atomics.compareExchange = compareExchange;
   }
-  assertEquals(assertThrows(() => port.tryRead(), PeerFailedError).reason, "segment.state");
+  assertEquals(assertThrows(() => fresh.tryRead(), PeerFailedError).reason, "segment.state");
 });
 
 Deno.test("[segment.vacate_dead] an owner that is seen to live is not replaced", () => {
@@ -278,18 +313,19 @@ Deno.test("[segment.vacate_dead] an owner that is seen to live is not replaced",
   const mechanism = Object.assign(Object.create(pollingMechanism()), { isAlive: () => isAlive });
   const reader = Reader.attach(segment, { mechanism });
   failEndpoint(segment, 0);
-  assertThrows(() => revive(reader), TypeError, "its owner lives");
+  assertThrows(() => revive(reader), TypeError, "the owner of its peer lives");
   isAlive = false;
   revive(reader);
 });
 
-Deno.test("vacatePeer lets the same file or memory be attached to again, once at a time", () => {
-  const { port, crash } = crashed();
+Deno.test("revive lets the same file or memory be attached to again, once at a time", () => {
+  const { port: first, crash } = crashed();
+  let port = first;
   assertThrows(() => Port.attach(port.memory), SegmentError);
   for (let generation = 1; generation < 4; generation++) {
     crash();
     assertThrows(() => Port.attach(port.memory), SegmentError);
-    revive(port);
+    port = revive(port);
     const next = Port.attach<string>(port.memory);
     assertThrows(() => Port.attach(port.memory), SegmentError);
     next.write(`${generation}`);

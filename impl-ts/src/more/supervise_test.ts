@@ -63,14 +63,14 @@ function reasonOf(port: Port): unknown {
 
 Deno.test("a worker that has crashed is started again in the same memory", async () => {
   using hub = Hub.create<string>(2, { capacity: 256 });
-  const port = hub.ports[0]!;
+  let port = hub.ports[0]!;
   for (let round = 0; round < 3; round++) {
     const { worker } = await started(port, "throw");
     using supervision = supervise(worker, port);
     worker.postMessage("throw");
     assertEquals((await supervision.failed).marked, true);
     assertEquals(reasonOf(port as Port), "peer.terminated");
-    revive(port);
+    port = revive(port);
     // A late signal does not mark the next owner. [segment.state_owner]
     using next = Port.from<string>(port.handoff());
     await supervision.terminate();
@@ -78,7 +78,7 @@ Deno.test("a worker that has crashed is started again in the same memory", async
     assertEquals(port.read(WAIT), "hello");
     next.close();
     assertThrows(() => port.tryRead(), PeerClosedError);
-    revive(port);
+    port = revive(port);
   }
 });
 
