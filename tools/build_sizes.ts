@@ -20,7 +20,9 @@ export interface Import {
   specifier: string;
   /** Names of the package itself that are imported already, and whose bytes do not count. */
   over?: string;
-  /** The most bytes that it may come to, minified and gzipped: what it was, and 1 %, or 20 bytes. */
+  /**
+   * The most bytes that it may come to, minified and gzipped: what it was, and 1 %, or 20 bytes.
+   */
   limit: Size;
   /** What it shall come to. */
   goal?: Partial<Size>;

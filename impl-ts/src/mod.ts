@@ -26,8 +26,7 @@ export {
   SegmentError,
   TimeoutError,
 } from "./error.ts";
-export type { ReasonCode, SharedReason } from "./error.ts";
-export type { ErrorKind } from "./error.ts";
+export type { ErrorDetails, ErrorKind, ReasonCode, SharedReason } from "./error.ts";
 export type { Channel, ChannelGeometry, Geometry } from "./memory/plan.ts";
 export { segmentSize } from "./memory/plan.ts";
 export type { AttachAsyncOptions, AttachOptions, Memory, Region } from "./memory/segment.ts";
@@ -37,7 +36,17 @@ export { agentMechanism, pollingMechanism } from "./wait/mechanism.ts";
 export type { EndpointOptions, Stats } from "./wait/endpoint.ts";
 export { closeEndpoint, failEndpoint, generationOf } from "./wait/state.ts";
 export type { Codec, CodecName } from "./codec/codec.ts";
-export type { Message, ReaderOptions, WaitOptions, WriterOptions } from "./pipe/link.ts";
+export type {
+  Message,
+  PipeEnd,
+  ReaderOptions,
+  ReadingEnd,
+  TryReadingEnd,
+  TryWritingEnd,
+  WaitOptions,
+  WriterOptions,
+  WritingEnd,
+} from "./pipe/link.ts";
 export { Reader, Writer } from "./pipe/ends.ts";
 export type {
   PortCloseEvent,

@@ -2,9 +2,9 @@
  * The calls of one port, in both directions: what arrives for them is sorted here, and whoever
  * waits for an answer serves meanwhile. See `spec/call.md`.
  *
- * To take a message is bookkeeping: an answer ends its call, and what concerns methods is noted as a
- * job. Jobs run the application's own code: where the port is read, where an answer is waited for,
- * and on the event loop. They never run while a message is written in part.
+ * To take a message is bookkeeping: an answer ends its call, and what concerns methods is noted as
+ * a job. Jobs run the application's own code: where the port is read, where an answer is waited
+ * for, and on the event loop. They never run while a message is written in part.
  *
  * @module
  */

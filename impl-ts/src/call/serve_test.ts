@@ -140,7 +140,7 @@ Deno.test("serve refuses names that nobody could call, and a promise", () => {
   serve(port, { add() {}, deep: { notify() {}, with() {} }, notify: 1 }).stop();
 });
 
-Deno.test("[port.inbox] a port that serves lets its thread go on while its inbox stays full", async () => {
+Deno.test("[port.inbox] a port that serves lets its thread go on, its inbox full", async () => {
   using here = Port.create<number>({ inboxCount: 4 });
   using there = Port.attach<number>(here.memory);
   serve(here, {});

@@ -164,8 +164,8 @@ export function place({ endpoints: endpointCount, channels: given }: Geometry): 
     if (form === undefined) requireCapacity(capacity);
     if (form === undefined ? !isRing(channel, endpointCount) : writer >= endpointCount) {
       throwRangeError(
-        `Cannot place channel ${channels.length}: it takes two of ${endpointCount} endpoints, and a ` +
-          "start that is a multiple of 16",
+        `Cannot place channel ${channels.length}: it takes two of ${endpointCount} endpoints, ` +
+          "and a start that is a multiple of 16",
       );
     }
     channels.push(channel);

@@ -350,8 +350,8 @@ class HubLink extends Link {
 }
 
 /**
- * What a blocking call of one port waits for, and what all ports of the hub owe to their clients: it
- * is waited for too. [port.posted]
+ * What a blocking call of one port waits for, and what all ports of the hub owe to their clients:
+ * it is waited for too. [port.posted]
  */
 class Whole implements Waiter {
   readonly #waiter: Waiter;

@@ -90,8 +90,9 @@ export class Place {
   offset = 0;
   /** Bytes of the payload: those that are claimed, or those that are lent. */
   size = 0;
-  /** The codec and the tag of the message. */
+  /** The codec of the message. */
   codec = 0;
+  /** The tag of the message. */
   tag = 0;
 
   /**

@@ -103,8 +103,8 @@ function gather(out: Outgoing, values: readonly unknown[], index: number, run: S
 }
 
 /**
- * Reads one message, and what else is there, up to `max` values. Blocks until there is one; undefined
- * at the timeout and at the end of the stream.
+ * Reads one message, and what else is there, up to `max` values. Blocks until there is one;
+ * undefined at the timeout and at the end of the stream.
  */
 export function readMany<T>(
   end: ReadingEnd<T>,

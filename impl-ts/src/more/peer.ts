@@ -18,17 +18,17 @@ import {
 import { type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
 import { stateOf } from "../wait/state.ts";
 
-/** An end of a pipe or of a port, but no port over a stream: that opens when its peer is there. */
-type End = ReadingEnd | WritingEnd;
-
 /**
  * Blocks until the other side has attached. Returns whether it has; false at the timeout. Only this
  * call finds out that a worker never comes. If the peer has come and is gone again, the next call
- * reports that.
+ * reports that. A port over a stream is no such end: it opens when its peer is there.
  *
  * @throws {ClosedError} if this end is closed or failed.
  */
-export function waitForPeer({ link }: End, options: WaitOptions = {}): boolean {
+export function waitForPeer(
+  { link }: ReadingEnd | WritingEnd,
+  options: WaitOptions = {},
+): boolean {
   requireWait(options);
   requireOwn(link);
   const deadline = options.timeout === 0 ? 0 : deadlineOf(options);
@@ -40,7 +40,10 @@ export function waitForPeer({ link }: End, options: WaitOptions = {}): boolean {
 }
 
 /** `waitForPeer` without blocking. */
-export async function waitForPeerAsync({ link }: End, options: WaitOptions = {}): Promise<boolean> {
+export async function waitForPeerAsync(
+  { link }: ReadingEnd | WritingEnd,
+  options: WaitOptions = {},
+): Promise<boolean> {
   requireWait(options);
   requireOwn(link);
   const deadline = deadlineOf(options);
@@ -62,7 +65,8 @@ function requireOwn(link: Link): void {
 
 /**
  * Waits for the peer's attach. Nothing is armed for that: an endpoint that attaches rings all
- * its peers, whether or not they ask for it. [segment.state_ring] But a hub goes on writing to others.
+ * its peers, whether or not they ask for it. [segment.state_ring] But a hub goes on writing to
+ * others.
  */
 function arrivalOf(link: Link): Waitable {
   return {

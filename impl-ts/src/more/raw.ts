@@ -125,8 +125,8 @@ export function readMessageAsync(
 
 /**
  * Reads the payload of one message into memory of the caller, and returns its size. Blocks until
- * there is a message; undefined at the timeout and at the end of the stream. `end.kind`, `codec` and
- * `tag` are then those of the message.
+ * there is a message; undefined at the timeout and at the end of the stream. `end.kind`, `codec`
+ * and `tag` are then those of the message.
  *
  * @throws {RangeError} if the message does not fit; it stays, and can be read again.
  */
@@ -184,7 +184,8 @@ function copyInto({ bytes, words }: Incoming, at: number, size: number, target: 
 }
 
 /**
- * A codec that writes into the ring and reads from it, with no memory of its own and no second copy.
+ * A codec that writes into the ring and reads from it, with no memory of its own and no second
+ * copy.
  *
  * @example
  * ```ts

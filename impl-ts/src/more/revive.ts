@@ -1,6 +1,6 @@
 /**
- * Gives the endpoint of a peer whose owner is dead to the next owner, and makes a new end for it. See
- * `spec/segment.md`, "An endpoint that comes back".
+ * Gives the endpoint of a peer whose owner is dead to the next owner, and makes a new end for it.
+ * See `spec/segment.md`, "An endpoint that comes back".
  *
  * @module
  */
@@ -20,9 +20,9 @@ import { ringAround, stateOf, vacantWord } from "../wait/state.ts";
 
 /**
  * Vacates the endpoint of a peer whose owner is dead, so that another thread or process can attach
- * to it, and returns a new end for that owner, with the options of the old one. In this way a worker
- * that has crashed can be started again and go on in the same memory. The old end is closed: its
- * listeners, streams and calls are not those of the new one.
+ * to it, and returns a new end for that owner, with the options of the old one. In this way a
+ * worker that has crashed can be started again and go on in the same memory. The old end is closed:
+ * its listeners, streams and calls are not those of the new one.
  *
  * Everything that the peer published must have been read; what it had not read is dropped. Messages
  * written from now on are for the endpoint's next owner, even before that owner attaches; so are
@@ -79,7 +79,8 @@ export function revive(
     throwCannot("revive: its peer has not closed, and is not marked failed");
   }
   if (!isOurs(link)) throwCannot("revive: its peer has channels that this end does not use");
-  if (endpoint.mechanism.isAlive?.(peer)) throwCannot("revive: the owner of its peer lives"); // [segment.vacate_dead]
+  // [segment.vacate_dead]
+  if (endpoint.mechanism.isAlive?.(peer)) throwCannot("revive: the owner of its peer lives");
   if (outgoing !== undefined && (outgoing.bits & Bit.ENCODING) !== 0) {
     throwCannot("revive: a value is being encoded");
   }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { Link, type WaitOptions } from "../pipe/link.ts";
+import type { PipeEnd, WaitOptions } from "../pipe/link.ts";
 import type { Reader } from "../pipe/ends.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import { Selection } from "./select_set.ts";
@@ -25,7 +25,7 @@ import { Selection } from "./select_set.ts";
  * for (const port of ports) port.close();
  * ```
  */
-export type Selectable = Reader<unknown> | { readonly link: Link };
+export type Selectable = Reader<unknown> | PipeEnd;
 
 /**
  * Blocks until one of the ports can be read, and returns that port; `undefined` at the timeout. A

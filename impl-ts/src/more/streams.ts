@@ -8,15 +8,20 @@ import type { WaitOptions } from "../pipe/link.ts";
 import { SETTLED } from "../wait/loop.ts";
 
 /** What a readable stream is made of: a port, or the like. */
-interface ReadsLater<In> {
+export interface ReadsLater<In> {
+  /** Reads one message; undefined at the end of the stream. */
   readAsync(options?: WaitOptions): Promise<In | undefined>;
+  /** Closes it, when the stream is cancelled. */
   close(): void;
 }
 
 /** What a writable stream is made of. */
-interface WritesLater<Out> {
+export interface WritesLater<Out> {
+  /** Writes one message. */
   writeAsync(value: Out, options?: WaitOptions): Promise<void>;
+  /** Ends the outgoing messages. */
   endAsync(options?: WaitOptions): Promise<void>;
+  /** Closes it, when the stream is aborted. */
   close(): void;
 }
 
@@ -70,7 +75,8 @@ export function writableOf<Out>(port: WritesLater<Out>): WritableStream<Out> {
   return new WritableStream<Out>({
     start: ({ signal }) =>
       signal.addEventListener("abort", () => {
-        SETTLED.then(() => port.close()); // the write that waits ends first, with the signal's reason
+        // The write that waits ends first, with the signal's reason.
+        SETTLED.then(() => port.close());
       }),
     write: (value, { signal }) => port.writeAsync(value, { signal }),
     close: () => port.endAsync(),

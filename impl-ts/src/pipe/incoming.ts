@@ -268,8 +268,8 @@ export function read(inc: Incoming, mode: Mode, options: WaitOptions | undefined
 }
 
 /**
- * Looks a few times, without a look at the clock, which makes a number: longer for the answer to what
- * was written since the last time.
+ * Looks a few times, without a look at the clock, which makes a number: longer for the answer to
+ * what was written since the last time.
  */
 export function glance(inc: Incoming, outgoing?: Outgoing): boolean {
   const { spinner } = inc.endpoint;
@@ -449,8 +449,8 @@ function requireBack(inc: Incoming, mode: Mode): void {
 }
 
 /**
- * Moves on to the next message: skips what is to be skipped, collects chunks, and gives a message of
- * a call to its route.
+ * Moves on to the next message: skips what is to be skipped, collects chunks, and gives a message
+ * of a call to its route.
  */
 export function pull(inc: Incoming, mode: Mode, mayLoad: boolean): Found {
   if (inc.bits !== 0) { // [pipe.first_answer]
@@ -562,7 +562,8 @@ function requireNoCancel(inc: Incoming): void {
 export function collect(inc: Incoming): Uint8Array | undefined {
   const { frame } = inc;
   const { size, isFirst, isLast, isUnknown } = frame;
-  // What there must be room for: the whole message, or, if its size is unknown, what has come of it.
+  // What there must be room for: the whole message, or, if its size is unknown, what has come of
+  // it.
   const sum = isFirst ? size : frame.received + size;
   if (isFirst) admit(inc, frame.total);
   requireNoCancel(inc);
@@ -655,8 +656,8 @@ export function mayGoOn(inc: Incoming): boolean {
 }
 
 /**
- * Takes the next message into the queue, or gives it to its route. `IN_RING`: it stays there, because
- * the inbox is full.
+ * Takes the next message into the queue, or gives it to its route. `IN_RING`: it stays there,
+ * because the inbox is full.
  */
 export function keepNext(inc: Incoming, mayLoad: boolean): Found {
   if (!mayKeep(inc)) return Found.NOTHING;

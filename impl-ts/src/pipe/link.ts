@@ -1,6 +1,6 @@
 /**
- * What an endpoint has with one peer: a pipe to it, a pipe from it, or both. All that happens on the
- * event loop for them is in `tend`, and before any wait of the thread in `prepare`. See
+ * What an endpoint has with one peer: a pipe to it, a pipe from it, or both. All that happens on
+ * the event loop for them is in `tend`, and before any wait of the thread in `prepare`. See
  * `spec/pipe.md` and `spec/port.md`.
  *
  * @module
@@ -141,34 +141,32 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
   readonly calls?: boolean | undefined;
 }
 
-/** An end that writes values: a `Writer`, or a `Port`. */
-export interface WritingEnd<T = never> {
+/** What the functions of the entries take: a `Writer`, a `Reader`, a `Port`, or a `StreamPort`. */
+export interface PipeEnd {
   /** @internal */
   readonly link: Link;
+}
+
+/** An end that writes values: a `Writer`, or a `Port`. */
+export interface WritingEnd<T = never> extends PipeEnd {
   /** Writes one message. */
   write(value: T, options?: WaitOptions): void;
 }
 
 /** An end that reads values: a `Reader`, or a `Port`. */
-export interface ReadingEnd<T = unknown> {
-  /** @internal */
-  readonly link: Link;
+export interface ReadingEnd<T = unknown> extends PipeEnd {
   /** Reads one message. */
   read(options?: WaitOptions): T | undefined;
 }
 
 /** What writes without blocking: a `Writer`, a `Port`, or a `StreamPort`. */
-export interface TryWritingEnd<T = never> {
-  /** @internal */
-  readonly link: Link;
+export interface TryWritingEnd<T = never> extends PipeEnd {
   /** Writes one message if there is room for all of it. */
   tryWrite(value: T): boolean;
 }
 
 /** What reads without blocking: a `Reader`, a `Port`, or a `StreamPort`. */
-export interface TryReadingEnd<T = unknown> {
-  /** @internal */
-  readonly link: Link;
+export interface TryReadingEnd<T = unknown> extends PipeEnd {
   /** Reads one message if there is one. */
   tryRead(): T | undefined;
 }
@@ -314,7 +312,8 @@ export class Link implements Waiter {
     if (outgoing !== undefined) {
       const isLeft = outgoing.first !== undefined && !pump(outgoing);
       const isWanted = (asks & For.ROOM) !== 0 || outgoing.pendingCount > 0;
-      if (isLeft && isWanted) asks |= For.ROOM | (incoming === undefined ? 0 : fill(incoming)); // [port.posted]
+      // [port.posted]
+      if (isLeft && isWanted) asks |= For.ROOM | (incoming === undefined ? 0 : fill(incoming));
       store(outgoing); // [port.publish_both]
     }
     if (incoming !== undefined) store(incoming);
@@ -368,8 +367,8 @@ export class Link implements Waiter {
   }
 
   /**
-   * Does what can be done without waiting: places what was accepted, serves those who read, delivers
-   * events. Then has the event loop sleep for what is left.
+   * Does what can be done without waiting: places what was accepted, serves those who read,
+   * delivers events. Then has the event loop sleep for what is left.
    */
   tend(): void {
     if (this.isTending) return tendSoon(this);

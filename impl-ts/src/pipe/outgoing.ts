@@ -64,7 +64,9 @@ export interface Send {
   size: number;
   /** Whether `source` lasts: it is neither memory of a codec nor the scratch of texts. */
   isKept: boolean;
-  /** JSON values that the text holds, with commas between, and the UTF-16 units that may join it. */
+  /**
+   * JSON values that the text holds, with commas between, and the UTF-16 units that may join it.
+   */
   count: number;
   room: number;
   /** Bytes of the message that are placed; -1 before its first frame. */
@@ -526,7 +528,8 @@ function settle(message: Send, reason?: unknown): void {
 /** Ends the stream, after what was accepted. Returns the `end` if it is not in the ring yet. */
 export function end(out: Outgoing): Send | undefined {
   const { last } = out;
-  if ((out.bits & Bit.ENDED) !== 0) return last?.kind === END ? last : undefined; // [pipe.end_again]
+  // [pipe.end_again]
+  if ((out.bits & Bit.ENDED) !== 0) return last?.kind === END ? last : undefined;
   const stopped = stoppedError(out, "end");
   if (stopped !== undefined) throw stopped;
   requireFree(out);

@@ -27,8 +27,8 @@ import { nextTask, SETTLED, turn } from "../wait/loop.ts";
 import { type EventSource, PortEvent } from "./events.ts";
 
 /**
- * How many messages listeners get before the event loop turns. What all ports of a thread deliver in
- * one turn counts together.
+ * How many messages listeners get before the event loop turns. What all ports of a thread deliver
+ * in one turn counts together.
  *
  * @example
  * ```ts
@@ -152,7 +152,9 @@ export class PortDelivery implements Delivery, EventSource {
     return asks;
   }
 
-  /** While nobody takes messages: finds out whether the pipe is over. Takes nothing but an `end`. */
+  /**
+   * While nobody takes messages: finds out whether the pipe is over. Takes nothing but an `end`.
+   */
   #lookOut(): void {
     const link = this.#link;
     const incoming = link.incoming!;

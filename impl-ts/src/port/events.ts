@@ -316,7 +316,8 @@ export class PortEventTarget<In = unknown> extends EventTarget {
   override dispatchEvent(event: Event): boolean {
     const { type } = event;
     if (!isOwn(type)) return super.dispatchEvent(event);
-    if (!(event instanceof PortEvent)) { // The platform gives it its target, and notes what stops it.
+    // The platform gives it its target, and notes what stops it.
+    if (!(event instanceof PortEvent)) {
       const over = new AbortController();
       for (const listener of this.#listeners) {
         const call = (each: Event) => each === event && this.#call(listener, event);

@@ -373,7 +373,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     // Callers of a `MessagePort` pass their transfers like this.
     if (options && (Array.isArray(options) || "transfer" in options)) {
       throwTypeError(
-        "Cannot post message: nothing is transferred, values are copied; write a Uint8Array as it is",
+        "Cannot post message: nothing is transferred, values are copied; " +
+          "write a Uint8Array as it is",
       );
     }
     const outgoing = this.#outgoing;

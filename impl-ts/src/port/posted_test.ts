@@ -324,7 +324,8 @@ Deno.test("a post that is taken back makes way for what fits behind it", async (
     const large = codeOf(here.postMessage(TEXT, { signal: abort.signal }));
     let isSent = false;
     here.postMessage("small").then(() => isSent = true);
-    await new Promise<void>((resolve) => nextTask(resolve)); // the background waits for room for the large one
+    // The background waits for room for the large one.
+    await new Promise<void>((resolve) => nextTask(resolve));
     abort.abort("taken back");
     assertEquals(await large, "taken back");
     await until(() => isSent); // nobody has read anything

@@ -236,8 +236,8 @@ export class Endpoint {
 
   /**
    * Blocks until something that the waiter asks for may be there, or a state has changed. False at
-   * the deadline, in milliseconds of `now`. The caller has looked before, in vain. `waits` are those
-   * of its call before this one.
+   * the deadline, in milliseconds of `now`. The caller has looked before, in vain. `waits` are
+   * those of its call before this one.
    *
    * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
    */

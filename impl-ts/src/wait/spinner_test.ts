@@ -43,7 +43,7 @@ Deno.test("[wait.spin_record] what is there at the first look no spin has found"
   assertEquals(spinner.isDue(), true);
 });
 
-Deno.test("[wait.spin_record] four misses end the spins, and a try that finds brings them back", () => {
+Deno.test("[wait.spin_record] four misses end the spins, a try that finds brings them back", () => {
   const spinner = told(8);
   for (let i = 0; i < 4; i++) {
     assertEquals([spinner.pays, spinner.isDue()], [true, true]);
@@ -75,7 +75,7 @@ Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now a
   assertEquals(waitsUntilDue(other, 0.1), 127);
 });
 
-Deno.test("[wait.spin_record] after a miss it spins as long as the last sleep took, up to 0.4 ms", () =>
+Deno.test("[wait.spin_record] after a miss it spins as long as its last sleep, up to 0.4 ms", () =>
   withClock((clock) => {
     const spent = (sleepMs: number) => {
       const spinner = told(50);
@@ -121,7 +121,7 @@ Deno.test("the processors are counted when a spin is due, and not before", () =>
   }
 });
 
-Deno.test("a read that blocks looks for an answer before it sleeps, and for no message else", () => {
+Deno.test("a read that blocks looks for an answer before it sleeps, for no other message", () => {
   // The option says for how long; the first looks are not timed.
   for (const [us, sleeps] of [[50, 0], [0, 1]] as const) {
     let slept = 0;
