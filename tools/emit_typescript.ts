@@ -52,6 +52,7 @@ export function emitReasonNames(layout: Layout): string {
 function reasons(layout: Layout): string[] {
   const names = layout.reasons.map((reason) => `"${reason.name}"`);
   if (names.length === 0) return [];
+  const lines = wrap(rows(layout).join("|"), 92);
   return [
     "",
     ...doc("The name of a reason code: what is wrong, in one word."),
@@ -59,47 +60,46 @@ function reasons(layout: Layout): string[] {
     ...names.map((name, index) => `  | ${name}${index === names.length - 1 ? ";" : ""}`),
     "",
     ...doc(
-      "The reason codes: what stands before the point, the number of the first, and what stands " +
-        "behind the point of that one and of those that follow it without a gap.",
+      "The reason codes: the number of the first, what stands before the point, and what stands " +
+        "after the point of that one and of those that follow it without a gap.",
     ),
-    "const REASONS: readonly string[] = [",
-    ...rows(layout).map((row) => `  "${row}",`),
-    "];",
+    "const REASONS: string =",
+    ...lines.map((line, index) =>
+      (index === 0 ? "  " : "    ") + (index < lines.length - 1 ? `"${line} " +` : `"${line}";`)
+    ),
     "",
-    ...doc("Every reason code, with the number by which it stands in shared memory."),
-    "function* reasons(): Generator<[ReasonCode, number]> {",
-    "  for (const row of REASONS) {",
-    '    const [group, first, ...words] = row.split(" ");',
-    "    for (const [index, word] of words.entries()) {",
-    "      yield [`${group}.${word}` as ReasonCode, Number(first) + index];",
-    "    }",
+    ...doc("Every reason code, at the index by which it stands in shared memory."),
+    "function reasons(): ReasonCode[] {",
+    "  const names: string[] = [];",
+    '  for (const row of REASONS.split("|")) {',
+    '    const [first, group, ...words] = row.split(" ");',
+    "    names.length = +first!;",
+    "    for (const word of words) names.push(`${group}.${word}`);",
     "  }",
+    "  return names as ReasonCode[];",
     "}",
     "",
     ...doc("Returns the name of a reason code, or `undefined` where this version knows none."),
     "export function reasonName(value: number): ReasonCode | undefined {",
-    "  for (const [name, each] of reasons()) if (each === value) return name;",
-    "  return undefined;",
+    "  return reasons()[value];",
     "}",
     "",
     ...doc("Returns the number of a reason code, or `undefined` where the name is none."),
     "export function reasonValue(name: string): number | undefined {",
-    "  for (const [each, value] of reasons()) if (each === name) return value;",
-    "  return undefined;",
+    "  const value = (reasons() as string[]).indexOf(name);",
+    "  return value < 0 ? undefined : value;",
     "}",
   ];
 }
 
-/** The reasons by what stands before their point; a row is as long as a line may be. */
+/** The reasons by what stands before their point. */
 function rows(layout: Layout): string[] {
   const found: string[] = [];
   let [last, next] = ["", NaN];
   for (const { name, value } of layout.reasons) {
     const [group = "", word = ""] = name.split(".");
-    const row = found.at(-1) ?? "";
-    const follows = group === last && value === next && `  "${row} ${word}",`.length <= 100;
-    if (follows) found[found.length - 1] = `${row} ${word}`;
-    else found.push(`${group} ${value} ${word}`);
+    if (group === last && value === next) found.push(`${found.pop()} ${word}`);
+    else found.push(`${value} ${group} ${word}`);
     [last, next] = [group, value + 1];
   }
   return found;

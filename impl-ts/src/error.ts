@@ -65,32 +65,26 @@ export class MillraceError extends Error {
   static override readonly name: string = "MillraceError";
 
   /** What kind of error it is, such as `TimeoutError`, even if a bundler has shortened names. */
-  override name: string;
+  declare name: string;
   /** The reason code, from the table in the specification. */
-  readonly code: ReasonCode;
+  declare readonly code: ReasonCode;
   /**
    * With `peer.failed` and `pipe.failed`: why the endpoint was marked, for instance
    * `peer.terminated` or `frame.size`. The number of a reason that this version does not know;
    * undefined if no reason was given. [pipe.failed_reason]
    */
-  readonly reason: ReasonCode | number | undefined;
-  /**
-   * The kind by which `instanceof` tells it.
-   *
-   * @internal
-   */
-  readonly kind: string;
+  declare readonly reason: ReasonCode | number | undefined;
 
   /** Makes an error with a code and a message for people; `reason` is a number of the layout. */
   constructor(
     code: ReasonCode,
     message: string,
-    { reason = 0, kind, ...options }: ErrorDetails = {},
+    { reason = 0, name, ...options }: ErrorDetails = {},
   ) {
     super(`${message} (${code})`, options);
     this.code = code;
     this.reason = reasonName(reason) ?? (reason || undefined);
-    this.name = this.kind = kind ?? kindOf(code);
+    this.name = name ?? nameOf(code);
   }
 }
 
@@ -98,8 +92,8 @@ export class MillraceError extends Error {
 export interface ErrorDetails extends ErrorOptions {
   /** The number of a reason, from a state word; 0 for none. */
   readonly reason?: number | undefined;
-  /** The kind of error, if it does not follow from the code. */
-  readonly kind?: string | undefined;
+  /** The name of its kind, if that does not follow from the code. */
+  readonly name?: string | undefined;
 }
 
 /**
@@ -122,29 +116,25 @@ export type ErrorKind<E extends MillraceError> = (abstract new (...given: any[])
   [Symbol.hasInstance](value: unknown): value is E;
 };
 
-/** The kinds by code, or by what stands before the point. */
-const KINDS: Readonly<Record<string, string>> = {
-  segment: "Segment",
-  "mailbox.size": "Segment",
-  ring: "Corrupt",
-  frame: "Corrupt",
-  mailbox: "Corrupt",
-  fanout: "Corrupt",
-  message: "Message",
-  "peer.closed": "PeerClosed",
-  "peer.failed": "PeerFailed",
-  pipe: "Closed",
-  "port.overflow": "Overflow",
-  "wait.timeout": "Timeout",
-  "wait.forbidden": "Forbidden",
-};
-
-function kindOf(code: string): string {
-  return `${KINDS[code] ?? KINDS[code.split(".")[0]!] ?? "Millrace"}Error`;
+/** The name of the kind of errors with a code: the first that fits. */
+function nameOf(code: string): string {
+  const kinds = {
+    Segment: /^(segment|mailbox.size)/,
+    Corrupt: /^(ring|frame|mailbox|fanout)/,
+    Message: /^message/,
+    PeerClosed: /^peer.closed/,
+    PeerFailed: /^peer.failed/,
+    Closed: /^pipe/,
+    Overflow: /^port/,
+    Timeout: /^wait.time/,
+    Forbidden: /^wait.forb/,
+    Millrace: /^/,
+  };
+  return `${Object.entries(kinds).find(([, codes]) => codes.test(code))![0]}Error`;
 }
 
 function kind<E extends MillraceError>(name: string): ErrorKind<E> {
-  const isOne = (value: unknown) => value instanceof MillraceError && value.kind === name;
+  const isOne = (value: unknown) => value instanceof MillraceError && value.name === name;
   return { name, [Symbol.hasInstance]: isOne } as ErrorKind<E>;
 }
 
@@ -368,6 +358,11 @@ export function failure(code: ReasonCode, what: string, details?: ErrorDetails):
   return new MillraceError(code, `Cannot ${what}`, details);
 }
 
+/** Makes the error of a call that would have to block on a thread that must not. */
+export function forbidden(): ForbiddenError {
+  return failure("wait.forbidden", "block: this thread must not; use the asynchronous call");
+}
+
 /** Throws a `TypeError` for a mistake of the caller; `what` says what is wrong. */
 export function throwTypeError(what: string): never {
   throw new TypeError(what);
@@ -383,8 +378,8 @@ export function throwCannot(what: string): never {
  * their place, as in `read(500)`, would have no timeout at all.
  */
 export function requireOptions<T>(options: T): T {
-  if (options === undefined || (typeof options === "object" && options !== null)) return options;
-  throwTypeError(`Options must be an object, such as { timeout: 500 }: ${String(options)}`);
+  if (options === undefined || options && typeof options === "object") return options;
+  throwTypeError(`options must be an object, such as { timeout: 500 }: ${String(options)}`);
 }
 
 /** Throws a `RangeError` for a number that is not allowed. */
@@ -397,15 +392,20 @@ type SegmentFault = SharedReason extends infer Code
   ? Code extends `segment.${infer Fault}` ? Fault : never
   : never;
 
-/** Throws a `SegmentError`: the memory cannot be used as a segment, or not in this way. */
-export function throwSegmentError(fault: SegmentFault, what: string): never {
+/**
+ * Throws a `SegmentError`: the memory cannot be used as a segment, or not in this way. Without a
+ * text, that part of it is wrong.
+ */
+export function throwSegmentError(
+  fault: SegmentFault,
+  what: string = `attach segment: its ${fault} is wrong`,
+): never {
   throw failure(`segment.${fault}`, what);
 }
 
 /** Makes the error of a message that was lost. */
 export function lostError(code: ReasonCode, why: string, options?: ErrorOptions): MessageError {
-  const details = { ...options, kind: "MessageError" };
-  return failure(code, `read message: ${why}`, details) as MessageError;
+  return failure(code, `read message: ${why}`, { ...options, name: "MessageError" });
 }
 
 /** Throws the error, if there is one. */

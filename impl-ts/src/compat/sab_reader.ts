@@ -255,7 +255,7 @@ export class SabReader<T> implements Delivery {
       return this.#queue.length > 0 || this.#fill();
     } catch (error) {
       // If only a message was lost, or the overflow handler threw, the next burst may be good.
-      const isOver = this.wire.disposed || (error as MillraceError).kind === "CorruptError";
+      const isOver = this.wire.disposed || (error as MillraceError).name === "CorruptError";
       if (isOver) this.delivering = false;
       return !isOver;
     }

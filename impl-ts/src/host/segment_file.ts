@@ -13,6 +13,7 @@ import {
   peersOf,
   place,
   type Plan,
+  requireAmount,
   samePlan,
 } from "../memory/plan.ts";
 import { classOf } from "../memory/realm.ts";
@@ -33,7 +34,6 @@ import { findRings, type PortOptions, requirePortOptions } from "../port/options
 import { Port } from "../port/port.ts";
 import { Endpoint, type EndpointOptions, lendEndpoint, requireVacant } from "../wait/endpoint.ts";
 import type { Mechanism } from "../wait/mechanism.ts";
-import { requireSpin } from "../wait/spin.ts";
 import { failEndpoint, stateOf } from "../wait/state.ts";
 import { FutexMechanism } from "./futex.ts";
 import { hostCalls } from "./calls.ts";
@@ -468,7 +468,7 @@ function checkOptions(options: SegmentFileOptions): Checked {
   const deadline = now() + requireTimeout(options, DEFAULT_TIMEOUT_MS);
   const { endpoint, spin } = options;
   // Before a file is made or opened.
-  requireSpin(spin);
+  requireAmount("spin", spin ?? 0);
   if (!Number.isInteger(endpoint) || endpoint < 0) throwNoEndpoint(endpoint);
   return { endpoint, spin, deadline };
 }

@@ -874,43 +874,36 @@ export type ReasonCode =
   | "fanout.number";
 
 /**
- * The reason codes: what stands before the point, the number of the first, and what stands behind
+ * The reason codes: the number of the first, what stands before the point, and what stands after
  * the point of that one and of those that follow it without a gap.
  */
-const REASONS: readonly string[] = [
-  "segment 1 size unready magic version feature table channel geometry endpoint state file missing",
-  "ring 16 cursor",
-  "frame 32 kind flags reserved size pad sequence total extension",
-  "mailbox 40 size signal length part",
-  "message 48 cancelled truncated size kind codec text json values lost",
-  "peer 64 closed failed terminated lost",
-  "pipe 80 closed failed ended forked",
-  "wait 96 timeout aborted forbidden",
-  "stream 104 magic version feature preface credit",
-  "call 112 form duplicate answer limit depth method arguments result thrown cancelled ended items",
-  "call 124 inbox",
-  "property 128 channel size slot busy",
-  "fanout 136 number",
-];
+const REASONS: string =
+  "1 segment size unready magic version feature table channel geometry endpoint state file " +
+  "missing|16 ring cursor|32 frame kind flags reserved size pad sequence total extension|40 " +
+  "mailbox size signal length part|48 message cancelled truncated size kind codec text json " +
+  "values lost|64 peer closed failed terminated lost|80 pipe closed failed ended forked|96 wait " +
+  "timeout aborted forbidden|104 stream magic version feature preface credit|112 call form " +
+  "duplicate answer limit depth method arguments result thrown cancelled ended items inbox|128 " +
+  "property channel size slot busy|136 fanout number";
 
-/** Every reason code, with the number by which it stands in shared memory. */
-function* reasons(): Generator<[ReasonCode, number]> {
-  for (const row of REASONS) {
-    const [group, first, ...words] = row.split(" ");
-    for (const [index, word] of words.entries()) {
-      yield [`${group}.${word}` as ReasonCode, Number(first) + index];
-    }
+/** Every reason code, at the index by which it stands in shared memory. */
+function reasons(): ReasonCode[] {
+  const names: string[] = [];
+  for (const row of REASONS.split("|")) {
+    const [first, group, ...words] = row.split(" ");
+    names.length = +first!;
+    for (const word of words) names.push(`${group}.${word}`);
   }
+  return names as ReasonCode[];
 }
 
 /** Returns the name of a reason code, or `undefined` where this version knows none. */
 export function reasonName(value: number): ReasonCode | undefined {
-  for (const [name, each] of reasons()) if (each === value) return name;
-  return undefined;
+  return reasons()[value];
 }
 
 /** Returns the number of a reason code, or `undefined` where the name is none. */
 export function reasonValue(name: string): number | undefined {
-  for (const [each, value] of reasons()) if (each === name) return value;
-  return undefined;
+  const value = (reasons() as string[]).indexOf(name);
+  return value < 0 ? undefined : value;
 }

@@ -116,8 +116,8 @@ export interface Plan {
   readonly size: number;
   readonly endpointCount: number;
   readonly channels: readonly Channel[];
-  /** Of a plan that is to be written, the forms by channel index; rings have none. */
-  readonly forms?: readonly (Form | undefined)[];
+  /** Of a plan that is to be written, what the creator chose, by channel index. */
+  readonly chosen?: readonly ChannelGeometry[];
 }
 
 /**
@@ -147,48 +147,40 @@ export function segmentSize(geometry: Geometry): number {
  * @throws as `segmentSize` does.
  */
 export function place({ endpoints: endpointCount, channels: given }: Geometry): Plan {
-  if (!areCounts(endpointCount, given.length)) {
-    throwRangeError("Cannot place segment: it takes 1 to 256 endpoints, and at most 1024 channels");
+  const { length } = given;
+  if (!areCounts(endpointCount, length)) {
+    throwRangeError("a segment has 1 to 256 endpoints, and at most 1024 channels");
   }
   const channels: Channel[] = [];
   // Rounded up once, as the areas of rings are whole multiples of 128. Not by a mask, as offsets go
   // beyond 2^31.
-  let size = Math.ceil(tablesEnd(endpointCount, given.length) / layout.SEGMENT_ALIGN) *
+  let size = Math.ceil(tablesEnd(endpointCount, length) / layout.SEGMENT_ALIGN) *
     layout.SEGMENT_ALIGN;
   for (const { writer, reader, capacity, label = 0, start = 0, form } of given) {
     const controlSize = form?.control.byteLength ?? layout.RING_CONTROL_SIZE;
     const dataOffset = size + controlSize;
     const kind = form?.kind ?? layout.CHANNEL_KIND_RING;
-    const words = [kind, writer, reader, size, controlSize, dataOffset, capacity, label, start];
-    const channel = toChannel(words);
-    if (form === undefined) requireCapacity(capacity);
-    if (form === undefined ? !isRing(channel, endpointCount) : writer >= endpointCount) {
+    const channel = toChannel(
+      [kind, writer, reader, size, controlSize, dataOffset, capacity, label, start],
+    );
+    if (!form) requireCapacity(capacity);
+    if (form ? writer >= endpointCount : !isRing(channel, endpointCount)) {
       throwRangeError(
-        `Cannot place channel ${channels.length}: it takes two of ${endpointCount} endpoints, ` +
-          "and a start that is a multiple of 16",
+        `channel ${channels.length} takes two of ${endpointCount} endpoints, and a start that is ` +
+          "a multiple of 16",
       );
     }
     channels.push(channel);
     size = dataOffset + capacity;
   }
   if (size > layout.SEGMENT_SIZE_MAX) throwSegmentError("size", "place segment: it is too large");
-  return { size, endpointCount, channels, forms: given.map(({ form }) => form) };
+  return { size, endpointCount, channels, chosen: given };
 }
 
 /** A channel, of the words of its descriptor in their order. */
-function toChannel(words: ArrayLike<number>): Channel {
+function toChannel(words: Iterable<number>): Channel {
   const [kind, writer, reader, controlOffset, controlSize, dataOffset, dataSize, label, start] =
-    Array.from(words, (word) => word) as [
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
+    words as Words;
   return {
     kind,
     writer,
@@ -202,6 +194,8 @@ function toChannel(words: ArrayLike<number>): Channel {
   };
 }
 
+type Words = [number, number, number, number, number, number, number, number, number];
+
 /**
  * Writes the header except `ready`, the records, the descriptors and the control words of a plan
  * that `place` has made. Memory that is blank has 0 in `ready`, and may have anything elsewhere, so
@@ -209,62 +203,59 @@ function toChannel(words: ArrayLike<number>): Channel {
  * a cursor covers it. [segment.write]
  */
 export function writePlan(
-  { size, endpointCount, channels, forms }: Plan,
+  { size, endpointCount, channels, chosen }: Plan,
   words: Int32Array,
 ): void {
   words.fill(0, layout.SEGMENT_READY_WORD + 1, (channels[0]?.controlOffset ?? size) >>> 2);
-  words[0] = MAGIC_LOW;
-  words[1] = MAGIC_HIGH;
+  words[0] = Magic.LOW;
+  words[1] = Magic.HIGH;
   words[layout.SEGMENT_VERSION_MAJOR_OFFSET >> 2] = layout.VERSION_MAJOR |
     (layout.VERSION_MINOR << 16);
   words[layout.SEGMENT_SIZE_OFFSET >> 2] = size;
   words[layout.SEGMENT_ENDPOINT_COUNT_OFFSET >> 2] = endpointCount;
   words[layout.SEGMENT_CHANNEL_COUNT_OFFSET >> 2] = channels.length;
-  let at = recordOffset(endpointCount) >> 2;
   for (let index = 0; index < channels.length; index++) {
     const channel = channels[index]!;
-    words.set(Object.values(channel), at);
-    at += layout.CHANNEL_DESCRIPTOR_SIZE >> 2;
-    const control = channel.controlOffset >>> 2;
-    words.fill(0, control, control + (channel.controlSize >>> 2));
+    words.set(Object.values(channel), tablesEnd(endpointCount, index) / 4);
+    const { start, controlOffset, controlSize } = channel;
+    const control = controlOffset / 4;
+    words.fill(0, control, control + controlSize / 4);
     // [ring.start]
-    words[control + layout.RING_TAIL_WORD] = channel.start;
-    words[control + layout.RING_HEAD_WORD] = channel.start;
-    const form = forms?.[index];
-    if (form !== undefined) words.set(form.control, control); // [property.name]
+    words[control + layout.RING_TAIL_WORD] = words[control + layout.RING_HEAD_WORD] = start;
+    const form = chosen?.[index]!.form;
+    if (form) words.set(form.control, control); // [property.name]
   }
 }
 
 /**
  * Loads the header and the descriptors once, and checks them in the order of the specification's
- * table, from `magic` to the overlaps. Allocates nothing before the counts are checked.
+ * table, from `magic` to the overlaps. Allocates little before the counts are checked.
  * [segment.check]
  *
  * @throws {SegmentError} with the code of the first check that fails.
  */
 export function readPlan(words: Int32Array): Plan {
-  const load = (offset: number) => words[offset >>> 2]! >>> 0;
-  const version = load(layout.SEGMENT_VERSION_MAJOR_OFFSET) & 0xffff;
-  const required = load(layout.SEGMENT_REQUIRED_FEATURES_OFFSET);
-  const size = load(layout.SEGMENT_SIZE_OFFSET);
-  const endpointCount = load(layout.SEGMENT_ENDPOINT_COUNT_OFFSET);
-  const channelCount = load(layout.SEGMENT_CHANNEL_COUNT_OFFSET);
+  const copy = (at: number) => new Uint32Array(words.subarray(at, at + 9)) as Iterable<number>;
+  const [low, high, , version, size, required, , endpointCount, channelCount] = copy(0) as Words;
   const first = tablesEnd(endpointCount, channelCount);
-  if (words[0] !== MAGIC_LOW || words[1] !== MAGIC_HIGH) refuse("magic");
-  if (version !== layout.VERSION_MAJOR) refuse("version");
-  if (required !== 0) refuse("feature");
-  if (size % layout.SEGMENT_ALIGN !== 0 || size > words.byteLength) refuse("size");
-  if (!areCounts(endpointCount, channelCount) || first > size) refuse("table");
+  const refuse = (is: boolean, what: "magic" | "version" | "feature" | "size" | "table") =>
+    is && throwSegmentError(what);
+  refuse(low !== Magic.LOW || high !== Magic.HIGH, "magic");
+  refuse((version & 0xffff) !== layout.VERSION_MAJOR, "version");
+  refuse(required !== 0, "feature");
+  refuse(size % layout.SEGMENT_ALIGN !== 0 || size > words.byteLength, "size");
+  refuse(!areCounts(endpointCount, channelCount) || first > size, "table");
   const channels: Channel[] = [];
   const areas: number[] = [];
-  for (let at = recordOffset(endpointCount); at < first; at += layout.CHANNEL_DESCRIPTOR_SIZE) {
-    const channel = toChannel(new Uint32Array(words.subarray(at >>> 2, (at >>> 2) + 9)));
+  for (let index = 0; index < channelCount; index++) {
+    const channel = toChannel(copy(tablesEnd(endpointCount, index) / 4));
+    const { kind, controlOffset, controlSize, dataOffset, dataSize } = channel;
     if (
-      !tryAddArea(areas, channel.controlOffset, channel.controlSize, first, size) ||
-      !tryAddArea(areas, channel.dataOffset, channel.dataSize, first, size) ||
+      !tryAddArea(areas, controlOffset, controlSize, first, size) ||
+      !tryAddArea(areas, dataOffset, dataSize, first, size) ||
       // Channels of other kinds may name anybody. [segment.unknown_kind]
-      channel.kind === layout.CHANNEL_KIND_RING && !isRing(channel, endpointCount)
-    ) refuse("channel");
+      kind === layout.CHANNEL_KIND_RING && !isRing(channel, endpointCount)
+    ) throwSegmentError("channel");
     channels.push(channel);
   }
   return { size, endpointCount, channels };
@@ -277,7 +268,7 @@ export function recordOffset(index: number): number {
 
 /** Where an endpoint's record begins, in words. */
 export function recordAt(index: number): number {
-  return recordOffset(index) >> 2;
+  return recordOffset(index) / 4;
 }
 
 /** Add the peers that an endpoint has by other channels than rings; set by those who use them. */
@@ -317,6 +308,13 @@ export function requireCapacity(value: number): void {
   throwRangeError(`capacity must be a power of two from 256 to 2^30: ${value}`);
 }
 
+/** Throws unless the value is a number from 0 on. */
+export function requireAmount(name: string, value: number): void {
+  if (!(typeof value === "number" && value >= 0)) {
+    throwRangeError(`${name} must be a number from 0 on: ${value}`);
+  }
+}
+
 /** Throws unless the value is an integer within the bounds, both included. */
 export function requireInteger(
   name: string,
@@ -329,9 +327,11 @@ export function requireInteger(
   }
 }
 
-// `MILLRACE`, as words.
-const MAGIC_LOW = 0x4c4c494d;
-const MAGIC_HIGH = 0x45434152;
+/** `MILLRACE`, as words. */
+const enum Magic {
+  LOW = 0x4c4c494d,
+  HIGH = 0x45434152,
+}
 
 function tablesEnd(endpointCount: number, channelCount: number): number {
   return recordOffset(endpointCount) + channelCount * layout.CHANNEL_DESCRIPTOR_SIZE;
@@ -381,8 +381,4 @@ function tryAddArea(
   if (areas[at - 1]! > begin || areas[at]! < end) return false;
   areas.splice(at, 0, begin, end);
   return true;
-}
-
-function refuse(checked: "magic" | "version" | "feature" | "size" | "table" | "channel"): never {
-  throwSegmentError(checked, `attach segment: its ${checked} is wrong`);
 }

@@ -5,6 +5,8 @@
  * @module
  */
 
+import { throwCannot } from "../error.ts";
+
 /** What the language calls the class of a value, such as `Map` or `ArrayBuffer`. */
 export function classOf(value: unknown): string {
   return Object.prototype.toString.call(value).slice(8, -1);
@@ -29,9 +31,11 @@ export function isGone(memory: ArrayBufferView | ArrayBuffer): boolean {
   }
 }
 
-/** Throws for a view whose memory is gone, which would count as empty. */
-export function requireMemory(view: ArrayBufferView): void {
-  if (view.byteLength === 0 && isGone(view)) {
-    throw new TypeError("Cannot read bytes: they were detached, or their memory is smaller now");
+/** Throws for an array whose memory is gone, which would count as empty. */
+export function requireMemory(bytes: Uint8Array): void {
+  try {
+    if (bytes.length === 0) bytes.keys(); // throws if the memory is gone
+  } catch {
+    throwCannot("read bytes: they were detached, or their memory is smaller now");
   }
 }

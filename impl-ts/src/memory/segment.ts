@@ -7,10 +7,10 @@
 import {
   assert,
   failure,
-  MillraceError,
+  forbidden,
+  type MillraceError,
   requireOptions,
   throwCannot,
-  throwRangeError,
   throwSegmentError,
   throwTypeError,
 } from "../error.ts";
@@ -20,6 +20,7 @@ import {
   place,
   type Plan,
   readPlan,
+  requireAmount,
   samePlan,
   writePlan,
 } from "./plan.ts";
@@ -116,9 +117,6 @@ export interface AttachAsyncOptions extends AttachOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const DEFAULT_TIMEOUT_MS = 5_000;
-const READY = layout.SEGMENT_READY_WORD;
-
 /**
  * A segment that is formatted and checked, with a private copy of its geometry.
  *
@@ -139,31 +137,31 @@ export class Segment {
   static readonly name: string = "Segment";
 
   /** The memory of the segment as it was given; this is what to post to a worker. */
-  readonly memory: Memory;
+  declare readonly memory: Memory;
   /** Bytes of the segment, a multiple of 128. */
-  readonly size: number;
+  declare readonly size: number;
   /** How many endpoint records it has. */
-  readonly endpointCount: number;
+  declare readonly endpointCount: number;
   /** Its channels, in order. */
-  readonly channels: readonly Channel[];
+  declare readonly channels: readonly Channel[];
   /** Whether the memory is shared between agents, so that they can wake one another. */
-  readonly shared: boolean;
+  declare readonly shared: boolean;
   /**
    * All of the memory, which may be larger than the segment, as words and as bytes: offset 0 is the
    * beginning of the segment.
    *
    * @internal
    */
-  readonly control: Int32Array;
+  declare readonly control: Int32Array;
   /** @internal */
-  readonly area: Uint8Array;
+  declare readonly area: Uint8Array;
   /**
    * What a supervisor in this thread knows of an owner that it has marked failed, by the index of
    * the endpoint.
    *
    * @internal
    */
-  causes: Map<number, { readonly generation: number; readonly cause: unknown }> | undefined;
+  declare causes: Map<number, { readonly generation: number; readonly cause: unknown }> | undefined;
 
   private constructor(memory: Memory, words: Int32Array, plan: Plan) {
     this.memory = memory;
@@ -184,7 +182,7 @@ export class Segment {
    * @throws {ForbiddenError} if it would have to block on a thread that must not.
    */
   static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
-    requireTimeout(options, DEFAULT_TIMEOUT_MS); // before anything is touched
+    requireTimeout(options, 0); // before anything is touched
     const plan = place(geometry);
     return Segment.#format(memory, plan) ?? expectPlan(Segment.attach(memory, options), plan);
   }
@@ -206,7 +204,7 @@ export class Segment {
    */
   static allocate(geometry: Geometry): Segment {
     const plan = place(geometry);
-    return Segment.#format(sharedMemory(plan.size), plan, true)!;
+    return Segment.#format(sharedMemory(plan.size), plan)!;
   }
 
   /**
@@ -217,31 +215,35 @@ export class Segment {
    * @throws {ForbiddenError} if it would have to block on a thread that must not.
    */
   static attach(memory: Memory, options: AttachOptions = {}): Segment {
-    const timeout = requireTimeout(options, DEFAULT_TIMEOUT_MS);
-    const words = wordsOf(memory);
-    let deadline: number | undefined;
-    for (let ready; (ready = readyOf(words)) !== layout.SEGMENT_READY_READY;) {
-      const pause = pauseUntil(deadline ??= now() + timeout);
-      sleepOn(isShared(words.buffer) ? words : undefined, READY, ready, pause);
-    }
-    return new Segment(memory, words, readPlan(words));
+    const find = Segment.#finder(memory, options);
+    for (let found;; sleepBlind(1)) if (found = find()) return found;
   }
 
   /** `attach` without blocking. */
   static async attachAsync(memory: Memory, options: AttachAsyncOptions = {}): Promise<Segment> {
-    const timeout = requireTimeout(options, DEFAULT_TIMEOUT_MS);
-    const { signal } = options;
-    signal?.throwIfAborted();
-    const words = wordsOf(memory);
-    let deadline: number | undefined;
+    const find = Segment.#finder(memory, options);
     // A timer and not `Atomics.waitAsync`: attaching is rare, and a timer also keeps the event
     // loop alive and works on memory that is not shared.
-    while (readyOf(words) !== layout.SEGMENT_READY_READY) {
-      pauseUntil(deadline ??= now() + timeout);
-      await new Promise((resolve) => setTimeout(resolve, 1));
-      signal?.throwIfAborted();
+    for (let found;; await new Promise((resolve) => setTimeout(resolve, 1))) {
+      options.signal?.throwIfAborted();
+      if (found = find()) return found;
     }
-    return new Segment(memory, words, readPlan(words));
+  }
+
+  /** Returns what looks for the segment, and makes nothing until somebody has formatted it. */
+  static #finder(memory: Memory, options: AttachOptions): () => Segment | undefined {
+    const timeout = requireTimeout(options, 5_000);
+    const words = wordsOf(memory);
+    let deadline: number | undefined;
+    return () => {
+      // [segment.await] No other byte is read before this has loaded 2.
+      const ready = Atomics.load(words, layout.SEGMENT_READY_WORD) >>> 0;
+      if (ready === layout.SEGMENT_READY_READY) return new Segment(memory, words, readPlan(words));
+      if (ready > layout.SEGMENT_READY_READY) throwSegmentError("magic");
+      const time = now();
+      if (time < (deadline ??= time + timeout)) return undefined;
+      throwSegmentError("unready", "attach segment: nobody has formatted it");
+    };
   }
 
   /**
@@ -249,18 +251,14 @@ export class Segment {
    * Control words must be accessed through `Atomics` only. [segment.atomic]
    */
   words(offset: number, size: number): Int32Array {
-    return new Int32Array(this.control.buffer, this.#placeOf(offset, size), size / 4);
+    const { buffer, byteOffset } = this.bytes(offset, size);
+    return new Int32Array(buffer, byteOffset, size / 4);
   }
 
   /** A view of `size` bytes from `offset` on; for the implementation and tools. */
   bytes(offset: number, size: number): Uint8Array {
-    return new Uint8Array(this.control.buffer, this.#placeOf(offset, size), size);
-  }
-
-  /** Where bytes of the segment stand in its buffer. */
-  #placeOf(offset: number, size: number): number {
     assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");
-    return this.control.byteOffset + offset;
+    return this.area.subarray(offset, offset + size);
   }
 
   /**
@@ -271,14 +269,15 @@ export class Segment {
     // [segment.claim_checked] Memory and geometry are refused, if at all, before anything is
     // touched.
     const words = wordsOf(memory, plan.size);
+    const at = layout.SEGMENT_READY_WORD;
     const blank = layout.SEGMENT_READY_BLANK;
-    const mine = layout.SEGMENT_READY_FORMATTING;
-    if (isOwner) Atomics.store(words, READY, blank);
-    if (Atomics.compareExchange(words, READY, blank, mine) !== blank) return undefined;
+    if (isOwner) Atomics.store(words, at, blank);
+    const ready = Atomics.compareExchange(words, at, blank, layout.SEGMENT_READY_FORMATTING);
+    if (ready !== blank) return undefined;
     writePlan(plan, words);
     // [segment.publish] Last: whoever loads 2 must see everything else.
-    Atomics.store(words, READY, layout.SEGMENT_READY_READY);
-    Atomics.notify(words, READY);
+    Atomics.store(words, at, layout.SEGMENT_READY_READY);
+    Atomics.notify(words, at);
     return new Segment(memory, words, plan);
   }
 }
@@ -291,11 +290,8 @@ export function requireTimeout(
   options: { readonly timeout?: number | undefined } | undefined,
   otherwise: number,
 ): number {
-  const timeout = requireOptions(options)?.timeout;
-  if (timeout === undefined) return otherwise;
-  if (typeof timeout !== "number" || !(timeout >= 0)) {
-    throwRangeError(`timeout must be milliseconds, 0 or more: ${timeout}`);
-  }
+  const { timeout = otherwise } = requireOptions(options) ?? {};
+  requireAmount("timeout", timeout);
   return timeout;
 }
 
@@ -307,14 +303,14 @@ export function requireTimeout(
 export function sharedMemory(size: number): SharedArrayBuffer {
   if (typeof SharedArrayBuffer !== "undefined") return new SharedArrayBuffer(size);
   throwCannot(
-    "make shared memory: this page is not cross-origin isolated; it needs the headers " +
+    "make shared memory: this page is not cross-origin isolated, by the headers " +
       "Cross-Origin-Opener-Policy: same-origin, Cross-Origin-Embedder-Policy: require-corp",
   );
 }
 
 /** Whether a buffer is a SharedArrayBuffer, even in a page that has no such global. */
 export function isShared(buffer: ArrayBufferLike): boolean {
-  return Object.prototype.toString.call(buffer) === "[object SharedArrayBuffer]";
+  return classOf(buffer) === "SharedArrayBuffer";
 }
 
 /**
@@ -330,22 +326,10 @@ export function isPast(deadline: number): boolean {
  * @throws {ForbiddenError} on a thread that must not block.
  */
 export function sleepBlind(ms: number): void {
-  sleepOn(undefined, 0, 0, ms);
-}
-
-/**
- * Sleeps at most `ms` milliseconds while a word has this value; without words, all of that time.
- */
-function sleepOn(words: Int32Array | undefined, index: number, value: number, ms: number): void {
   try {
-    const alarm = words ?? (silent ??= new Int32Array(new SharedArrayBuffer(4)));
-    Atomics.wait(alarm, index, value, ms);
+    Atomics.wait(silent ??= new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
   } catch {
-    // A page that is not isolated has no shared memory, and must not block either.
-    throw new MillraceError(
-      "wait.forbidden",
-      "Cannot block: this thread must not; use the asynchronous call",
-    );
+    throw forbidden(); // a page that is not isolated has no shared memory, and must not either
   }
 }
 
@@ -358,20 +342,19 @@ export function toRegion(memory: Memory): Region {
     throwCannot("use memory: this processor is not little-endian");
   }
   const given: Partial<Region> = memory ?? {};
-  const buffer = given.buffer ?? memory as ArrayBufferLike;
+  const { buffer = memory as ArrayBufferLike, byteOffset = 0 } = given;
+  const { byteLength = buffer?.byteLength } = given;
   const isBuffer = /^(Shared)?ArrayBuffer$/.test(classOf(buffer));
-  const byteOffset = given.byteOffset ?? 0;
-  const byteLength = given.byteLength ?? buffer?.byteLength;
   if (isBuffer && byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
-  const isEmptied = classOf(buffer) === "Object";
-  const why = isEmptied ? "; none passes by JSON, as of child_process.fork: use a SegmentFile" : "";
-  throwTypeError(`memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view${why}`);
+  throwTypeError(
+    "memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view; none passes by JSON, as " +
+      "of child_process.fork: use a SegmentFile",
+  );
 }
 
 /** The error of a segment whose memory has been taken from under it. */
 export function goneError(): MillraceError {
-  const what = "use segment: its memory is gone, as an unshared WebAssembly.Memory has grown";
-  return failure("segment.size", what);
+  return failure("segment.size", "use segment: its memory is gone: WebAssembly.Memory has grown");
 }
 
 /** Throws that error. */
@@ -390,25 +373,11 @@ function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32A
 
 function expectPlan(segment: Segment, plan: Plan): Segment {
   const isSame = samePlan(plan, segment) &&
-    (plan.forms ?? []).every((form, index) => {
+    plan.chosen!.every(({ form }, index) => {
       // In the segment, the channel need not be where this creator would have put it.
       const { controlOffset, controlSize } = segment.channels[index]!;
-      return form === undefined || form.matches(segment.words(controlOffset, controlSize));
+      return form?.matches(segment.words(controlOffset, controlSize)) ?? true;
     });
   if (isSame) return segment;
   throwSegmentError("geometry", "create segment: it has another geometry");
-}
-
-/** How far the formatting is. [segment.await] No other byte is read before this has returned 2. */
-function readyOf(words: Int32Array): number {
-  const ready = Atomics.load(words, READY);
-  if (ready >>> 0 <= layout.SEGMENT_READY_READY) return ready;
-  throwSegmentError("magic", `attach segment: its ready word is ${ready >>> 0}`);
-}
-
-/** How many milliseconds to sleep before the next look at whether the formatting is finished. */
-function pauseUntil(deadline: number): number {
-  const left = deadline - now();
-  if (left > 0) return Math.min(left, layout.WAIT_POLL_MS);
-  throwSegmentError("unready", "attach segment: nobody has formatted it");
 }

@@ -156,7 +156,7 @@ function takeMany(inc: Incoming, first: unknown, max: number): unknown[] | undef
     // The side keeps a fault. The report of a lost message goes back into the queue: thrown now, it
     // would cost the values that were read before it.
     if (!(error instanceof MillraceError)) throw error;
-    if (error.kind === "MessageError") inc.queue.unshift(error);
+    if (error.name === "MessageError") inc.queue.unshift(error);
   }
   return values;
 }

@@ -5,8 +5,8 @@
  * @module
  */
 
-import { MillraceError, throwRangeError } from "../error.ts";
-import { requireInteger } from "../memory/plan.ts";
+import { MillraceError } from "../error.ts";
+import { requireAmount, requireInteger } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
 import { type Delivery, For, type Link, noteKeeping, stateError } from "../pipe/link.ts";
 import {
@@ -49,7 +49,7 @@ export interface DeliveryOptions {
 /** Throws for options that a delivery cannot use. */
 export function requireDeliveryOptions({ turnCount = 1, turnTime = 0 }: DeliveryOptions): void {
   requireInteger("turnCount", turnCount, 1);
-  if (!(turnTime >= 0)) throwRangeError(`turnTime must be 0 or more: ${turnTime}`);
+  requireAmount("turnTime", turnTime);
 }
 
 /**
@@ -224,7 +224,7 @@ export class PortDelivery implements Delivery, EventSource {
       event = new PortEvent("message", this.#target, data);
     } catch (reason) {
       if (!(reason instanceof MillraceError)) throw reason;
-      if (reason.kind !== "MessageError") {
+      if (reason.name !== "MessageError") {
         this.finish(reason);
         return this.#rest();
       }

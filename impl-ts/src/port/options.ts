@@ -6,7 +6,13 @@
 
 import type { Codec, CodecName } from "../codec/codec.ts";
 import { requireOptions, throwCannot, throwSegmentError, throwTypeError } from "../error.ts";
-import { type Channel, type Geometry, requireInteger, segmentSize } from "../memory/plan.ts";
+import {
+  type Channel,
+  type Geometry,
+  requireAmount,
+  requireInteger,
+  segmentSize,
+} from "../memory/plan.ts";
 import { type AttachOptions, type Memory, type Segment, sharedMemory } from "../memory/segment.ts";
 import {
   findRing,
@@ -15,7 +21,6 @@ import {
   requireWriterOptions,
   type WriterOptions,
 } from "../pipe/link.ts";
-import { requireSpin } from "../wait/spin.ts";
 import { type DeliveryOptions, requireDeliveryOptions } from "./delivery.ts";
 
 /**
@@ -211,7 +216,7 @@ export function requirePortOptions(options: PortOptions<unknown, never>): void {
   requireInteger("inboxCount", inboxCount, 0);
   requireInteger("inboxSize", inboxSize, 0);
   requireInteger("queueLimit", queueLimit, 1);
-  requireSpin(options.spin);
+  requireAmount("spin", options.spin ?? 0);
   if (side !== "a" && side !== "b") throwTypeError(`side must be a or b: ${side}`);
   if (overflow !== "wait" && overflow !== "reject") {
     throwTypeError(`overflow must be wait or reject: ${overflow}`);

@@ -153,7 +153,7 @@ export class PropertyWriter<T = unknown> {
     if (this.#isEncoding) throw new TypeError("Cannot set property: a value is being encoded");
     if (value === null) return this.#put(NO_BYTES, NO_WORDS, 0, 0, 0);
     if (ArrayBuffer.isView(value)) {
-      requireMemory(value);
+      requireMemory(value as Uint8Array);
       const { bytes, words } = this.#viewOf(value);
       return this.#put(bytes, words, bytes.length, layout.CODEC_BYTES, 1);
     }

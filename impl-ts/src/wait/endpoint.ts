@@ -5,7 +5,7 @@
  * @module
  */
 
-import { failure, throwCannot, throwSegmentError } from "../error.ts";
+import { forbidden, throwCannot, throwSegmentError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { recordAt } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
@@ -268,7 +268,7 @@ export class Endpoint {
     for (let i = 0; i < looks && waits < layout.WAIT_NO_BLOCK_LOOKS / 8; i++) {
       if (finds(waiter, asks)) return true;
     }
-    throw failure("wait.forbidden", "wait: this thread must not block; use the async call");
+    throw forbidden();
   }
 
   /** Sleeps once, for so many milliseconds and at most a slice. False: something was there. */

@@ -6,14 +6,7 @@
  * @module
  */
 
-import {
-  clearInterval,
-  clearTimeout,
-  immediate,
-  now,
-  setInterval,
-  setTimeout,
-} from "../memory/clock.ts";
+import { clearTimeout, immediate, now, setTimeout } from "../memory/clock.ts";
 
 /** What some runtimes have and others lack. */
 interface Runtime {
@@ -36,12 +29,12 @@ export function unref(timer: unknown): void {
 }
 
 /**
- * Calls back after so many milliseconds, once; never, if they are Infinity. Returns what stops the
- * timer.
+ * Calls back after so many milliseconds, 0 or more, once; never, if they are Infinity. Returns what
+ * stops the timer.
  */
 export function after(ms: number, callback: () => void): (() => void) | undefined {
   if (ms === Infinity) return undefined;
-  const timer = setTimeout(callback, Math.min(Math.max(0, ms), TIMER_MAX_MS));
+  const timer = setTimeout(callback, Math.min(ms, 0x7fffffff));
   return () => clearTimeout(timer);
 }
 
@@ -50,26 +43,22 @@ export function after(ms: number, callback: () => void): (() => void) | undefine
  * the process alive.
  */
 export function repeat(ms: number, callback: () => void): () => void {
-  if (Deno === undefined) {
-    const timer = setInterval(callback, ms);
-    unref(timer);
-    return () => clearInterval(timer);
-  }
   // Deno: sleeps on a word of its own, because the first use of a timer takes 5 ms.
-  const word = new Int32Array(new SharedArrayBuffer(4));
+  const word = Deno && new Int32Array(new SharedArrayBuffer(4));
   let isOver = false;
   const sleep = () => {
-    const { value } = Atomics.waitAsync(word, 0, 0, ms) as { value: Promise<unknown> };
-    value.then(() => {
-      if (isOver) return;
-      sleep();
-      callback();
-    });
+    if (word) (Atomics.waitAsync(word, 0, 0, ms).value as Promise<unknown>).then(tick);
+    else unref(setTimeout(tick, ms));
+  };
+  const tick = () => {
+    if (isOver) return;
+    sleep();
+    callback();
   };
   sleep();
   return () => {
     isOver = true;
-    Atomics.notify(word, 0);
+    if (word) Atomics.notify(word, 0);
   };
 }
 
@@ -84,8 +73,8 @@ export function nextTask(callback: () => void, keeps = true): void {
   };
   if (!keeps) return unref(setTimeout(run, 0));
   // Deno makes `setImmediate` at its first use, and web pages delay nested timers by 4 ms.
-  const setImmediate = Deno === undefined ? immediate() : undefined;
-  if (setImmediate !== undefined) return void setImmediate(run);
+  const setImmediate = Deno ? undefined : immediate();
+  if (setImmediate) return void setImmediate(run);
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
     port1.close();
@@ -94,8 +83,10 @@ export function nextTask(callback: () => void, keeps = true): void {
   port2.postMessage(0);
 }
 
-/** After so many milliseconds, an event loop that always finds more to do at once must turn. */
-const TURN_MS = 8;
+/** Milliseconds after which an event loop that always finds more to do at once must turn. */
+const enum Turn {
+  MS = 8,
+}
 
 /**
  * What this thread has done since its event loop turned last: when it was first asked, -1 if not
@@ -114,11 +105,11 @@ export function noteTurn(): void {
   turn.delivered = 0;
 }
 
-/** Lets the event loop turn if it has not for `TURN_MS`: a flood must not starve it. */
+/** Lets the event loop turn if it has not for a while: a flood must not starve it. */
 export function giveWay(): Promise<void> | undefined {
   const time = now();
   if (turn.since < 0) turn.since = time;
-  if (time - turn.since < TURN_MS) return undefined;
+  if (time - turn.since < Turn.MS) return undefined;
   return new Promise<void>((resolve) => nextTask(resolve));
 }
 
@@ -128,7 +119,7 @@ interface Keeper extends MessagePort {
   unref?(): void;
 }
 
-let keepers: readonly Keeper[] | undefined;
+let keepers: MessageChannel | undefined;
 let keptCount = 0;
 
 /**
@@ -138,13 +129,7 @@ let keptCount = 0;
  */
 export function keepAlive(change: 1 | -1): void {
   keptCount += change;
-  if (keepers === undefined) {
-    const { port1, port2 } = new MessageChannel();
-    keepers = [port1, port2];
-    // Setting a handler would start the port too, but takes 0.2 ms more in a fresh thread.
-    port1.start();
-  }
-  const [keeper] = keepers;
-  if (keptCount > 0) keeper!.ref?.();
-  else keeper!.unref?.();
+  // Setting a handler would start the port too, but takes 0.2 ms more in a fresh thread.
+  if (!keepers) (keepers = new MessageChannel()).port1.start();
+  (keepers.port1 as Keeper)[keptCount > 0 ? "ref" : "unref"]?.();
 }

@@ -5,8 +5,8 @@
  * @module
  */
 
-import { throwRangeError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
+import { requireAmount } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
 import { type Mechanism, pause, processorCount } from "./mechanism.ts";
 
@@ -33,11 +33,6 @@ const PAUSE_MAX = 127;
 /** Milliseconds of the longest spin. Two endpoints that both sleep take 0.1 to 0.3 to answer. */
 const LONG_MS = 0.4;
 
-/** Throws for a time to spin that is none. */
-export function requireSpin(us: number | undefined): void {
-  if (us !== undefined && !(us >= 0)) throwRangeError(`spin must be 0 or more: ${us}`);
-}
-
 /** The record of one endpoint. */
 export class Spinner {
   /** Whether this thread may block. */
@@ -53,7 +48,7 @@ export class Spinner {
 
   /** `us` is the option `spin`: who gives it has the endpoint spin from its first wait on. */
   constructor(us: number | undefined, { blocks }: Mechanism) {
-    requireSpin(us);
+    requireAmount("spin", us ?? 0);
     this.#us = us;
     this.blocks = blocks;
     this.#misses = us === undefined ? MISSES_MAX : 0;
