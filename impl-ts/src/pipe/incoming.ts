@@ -673,7 +673,7 @@ export function keepNext(inc: Incoming, mayLoad: boolean): Found {
     }
   } catch (reason) {
     // [port.inbox_fault] A fault of the pipe, or of its memory, is reported after the inbox.
-    if ((reason as MillraceError).kind !== "MessageError") return Found.NOTHING;
+    if ((reason as MillraceError).name !== "MessageError") return Found.NOTHING;
     inc.queue.push(reason as MillraceError);
   }
   return Found.TAKEN;
