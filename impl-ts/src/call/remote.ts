@@ -10,6 +10,7 @@ import type { StreamPort } from "../port/over_stream.ts";
 import type { Port } from "../port/port.ts";
 import { lateError, type OwnCall } from "./caller.ts";
 import { callContext } from "./context.ts";
+import type { AnyValue } from "./carried.ts";
 import { CallError } from "./error.ts";
 import { CallLayer } from "./layer.ts";
 import type { LocalName, Remote, StreamRemote } from "./types.ts";

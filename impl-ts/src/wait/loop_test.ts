@@ -7,7 +7,7 @@ async function before(next: typeof nextTask): Promise<string[]> {
   const timer = new Promise<void>((resolve) => setTimeout(resolve, 0));
   queueMicrotask(() => seen.push("microtask"));
   Promise.resolve().then(() => {}).then(() => seen.push("its end"));
-  await new Promise<void>(next);
+  await new Promise<void>((resolve) => next(resolve));
   seen.push("task");
   await timer;
   return seen;
@@ -32,7 +32,7 @@ Deno.test("nextTask comes after the job and all its microtasks, also as in a pag
     setTimeout(() => over = true, 0);
     let count = 0;
     while (!over && count < 1e5) {
-      await new Promise<void>(next);
+      await new Promise<void>((resolve) => next(resolve));
       count++;
     }
     assertEquals(over, true);
