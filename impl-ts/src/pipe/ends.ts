@@ -14,7 +14,6 @@ import {
   Link,
   type ReaderOptions,
   requireReaderOptions,
-  requireWait,
   requireWriterOptions,
   type WaitOptions,
   type WriterOptions,
@@ -97,7 +96,6 @@ export class Writer<T = unknown> {
 
   /** Writes one message. Blocks while there is no room for it. See `Port.write`. */
   write(value: T, options?: WaitOptions): void {
-    requireWait(options);
     write(this.#outgoing, value, options);
   }
 
@@ -114,9 +112,8 @@ export class Writer<T = unknown> {
    * Writes one message without blocking. Messages keep the order of the calls. The promise resolves
    * when the whole message is in the ring; until then, bytes that were passed in must not change.
    */
-  async writeAsync(value: T, options?: WaitOptions): Promise<void> {
-    requireWait(options);
-    await writeAsync(this.#outgoing, value, options);
+  writeAsync(value: T, options?: WaitOptions): Promise<void> {
+    return writeAsync(this.#outgoing, value, options);
   }
 
   /**
@@ -132,9 +129,8 @@ export class Writer<T = unknown> {
    * Ends the stream as `end` does, and waits until the end is in the ring. The options can give up
    * the wait, but not the end.
    */
-  async endAsync(options?: WaitOptions): Promise<void> {
-    requireWait(options);
-    await endAsync(this.#outgoing, options);
+  endAsync(options?: WaitOptions): Promise<void> {
+    return endAsync(this.#outgoing, options);
   }
 
   /** Closes this endpoint now. What is published stays readable; its waits end. */

@@ -31,6 +31,7 @@ import {
   giveWayAtTimes,
   limit,
   type Link,
+  requireWait,
   stateError,
   tendSoon,
   timeoutError,
@@ -252,6 +253,7 @@ export function keep(send: Send, isCopied: boolean): void {
 
 /** Writes a value. Blocks while there is no room for it. */
 export function write(out: Outgoing, value: unknown, options: WaitOptions | undefined): void {
+  requireWait(options);
   requireWritable(out);
   send(out, encode(out, value, out.spare), options);
 }
@@ -329,6 +331,7 @@ export async function writeAsync(
   value: unknown,
   options: WaitOptions | undefined,
 ): Promise<void> {
+  requireWait(options);
   requireWritable(out);
   await sendAsync(out, encode(out, value, makeSend(DATA)), options);
 }
@@ -544,6 +547,7 @@ export function end(out: Outgoing): Send | undefined {
 
 /** `end`, and resolves when the end is in the ring. */
 export async function endAsync(out: Outgoing, options: WaitOptions | undefined): Promise<void> {
+  requireWait(options);
   const promise = end(out)?.promise;
   if (promise === undefined) return;
   await new Promise<void>((resolve, reject) => {

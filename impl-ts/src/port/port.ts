@@ -9,7 +9,7 @@ import { layout } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { type AttachOptions, type Memory, Segment } from "../memory/segment.ts";
 import { hasEnded, Incoming, Mode, read, readAsync, tryRead } from "../pipe/incoming.ts";
-import { closeLink, Link, requireWait, tendSoon, type WaitOptions } from "../pipe/link.ts";
+import { closeLink, Link, tendSoon, type WaitOptions } from "../pipe/link.ts";
 import {
   append,
   encode,
@@ -320,7 +320,6 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * @throws {TypeError} if the codec cannot carry the value.
    */
   write(value: Out, options?: WaitOptions): void {
-    requireWait(options);
     write(this.#outgoing, value, options);
   }
 
@@ -339,9 +338,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    *
    * Rejects with what `write` throws.
    */
-  async writeAsync(value: Out, options?: WaitOptions): Promise<void> {
-    requireWait(options);
-    await writeAsync(this.#outgoing, value, options);
+  writeAsync(value: Out, options?: WaitOptions): Promise<void> {
+    return writeAsync(this.#outgoing, value, options);
   }
 
   /**
@@ -465,9 +463,8 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * Ends the stream as `end` does, and waits until the end is in the ring. Rejects with the reason
    * if posts before it are lost. The options can give up the wait, but not the end.
    */
-  async endAsync(options?: WaitOptions): Promise<void> {
-    requireWait(options);
-    await endAsync(this.#outgoing, options);
+  endAsync(options?: WaitOptions): Promise<void> {
+    return endAsync(this.#outgoing, options);
   }
 
   /**
