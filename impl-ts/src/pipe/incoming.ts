@@ -216,7 +216,7 @@ export class Incoming extends Side {
 
   /** Hands a message that was taken out of the ring to the calls, or puts it into the queue. */
   keep(message: Message): void {
-    if (message.kind !== DATA && this.route !== undefined) return this.route.take(message);
+    if (message.kind !== DATA && this.route) return this.route.take(message);
     this.keptSize += message.payload.length;
     this.queue.push(message);
   }
@@ -301,7 +301,7 @@ export function tryRead(inc: Incoming, mode: Mode): unknown {
   // Mostly both ends are attached, and there is no error to look for.
   const isWell = (inc.bits & (Bit.STOPPED | Bit.GONE)) === 0 && inc.endpoint.isLinked(inc.peer);
   const gone = isWell ? undefined : stateError(inc.link, "read");
-  if (gone === undefined) return undefined;
+  if (!gone) return undefined;
   load(inc);
   const last = inc.take(mode, false);
   if (last === undefined && !hasEnded(inc)) throw giveUpRest(inc, gone);
@@ -327,7 +327,7 @@ export async function readAsync(
   requireWait(options);
   const { link, takers } = inc;
   const turn = giveWayAtTimes(link);
-  if (takers.length === 0 && turn === undefined) {
+  if (takers.length === 0 && !turn) {
     const taken = tryRead(inc, mode);
     if (taken !== undefined) return convert(taken);
     if (hasEnded(inc) || options?.timeout === 0) return undefined;
@@ -342,7 +342,7 @@ export async function readAsync(
     });
     const taker: Taker = { mode, convert, resolve, reject, stop };
     takers.push(taker);
-    if (turn === undefined) link.tend();
+    if (!turn) link.tend();
     else turn.then(link.tendLater);
   });
 }
@@ -357,7 +357,7 @@ export function rejectAll(inc: Incoming, reason: unknown): void {
 
 /** Serves those who wait. Returns what to wait for. */
 export function serve(inc: Incoming): number {
-  for (let taker; (taker = inc.takers[0]) !== undefined;) {
+  for (let taker; (taker = inc.takers[0]);) {
     let taken: unknown;
     let failure: unknown;
     try {
@@ -444,7 +444,7 @@ function takeQueued(inc: Incoming, mode: Mode): unknown {
 
 /** Throws while a frame is lent. [pipe.lend_one] */
 function requireBack(inc: Incoming, mode: Mode): void {
-  if ((inc.bits & Bit.LENT) === 0 || mode >= Mode.LOOK) return;
+  if (!(inc.bits & Bit.LENT) || mode >= Mode.LOOK) return;
   throwCannot(mode === Mode.LEND ? "peek: a frame is lent already" : "read: a frame is lent");
 }
 
@@ -455,8 +455,8 @@ function requireBack(inc: Incoming, mode: Mode): void {
 export function pull(inc: Incoming, mode: Mode, mayLoad: boolean): Found {
   if (inc.bits !== 0) { // [pipe.first_answer]
     const failure = closedError(inc.link, "read") ?? inc.fault;
-    if (failure !== undefined) throw failure;
-    if ((inc.bits & Bit.ENDED) !== 0) return Found.NOTHING;
+    if (failure) throw failure;
+    if (inc.bits & Bit.ENDED) return Found.NOTHING;
     requireBack(inc, mode);
   }
   const { frame, capacity, words } = inc;
@@ -506,7 +506,7 @@ function arrive(inc: Incoming, mode: Mode): Found {
     }
     return Found.NOTHING;
   }
-  if (kind > END && route !== undefined) return route.accept(mode);
+  if (kind > END && route) return route.accept(mode);
   if (mode >= Mode.LOOK && !(isEnd && (isDropped || !frame.inProgress))) return Found.IN_RING;
   if (isEnd) return arriveEnd(inc);
   if (flags !== WHOLE) return arriveChunk(inc, mode);
@@ -525,9 +525,9 @@ function arriveEnd(inc: Incoming): Found {
   dropParts(inc);
   releaseFrame(inc);
   tendSoon(inc.link); // somebody may wait for the end
-  if (error !== undefined && route?.lose(begun & 0xff, begunTag >>> 0, error)) error = undefined;
+  if (error && route?.lose(begun & 0xff, begunTag >>> 0, error)) error = undefined;
   route?.finish(undefined);
-  if (error !== undefined) throw error;
+  if (error) throw error;
   return Found.NOTHING;
 }
 
@@ -540,7 +540,7 @@ function arriveChunk(inc: Incoming, mode: Mode): Found {
   }
   if (!inc.isLentInParts) {
     const parts = collect(inc);
-    if (parts === undefined) return Found.NOTHING;
+    if (!parts) return Found.NOTHING;
     inc.parts = parts;
     return Found.IN_PARTS;
   }
@@ -550,7 +550,7 @@ function arriveChunk(inc: Incoming, mode: Mode): Found {
 }
 
 function requireNoCancel(inc: Incoming): void {
-  if ((inc.frame.flags & CANCEL) === 0) return;
+  if (!(inc.frame.flags & CANCEL)) return;
   refuse(inc, "message.cancelled", "its writer gave up"); // [pipe.cancelled]
 }
 
@@ -599,7 +599,7 @@ function allocate(inc: Incoming, size: number): Uint8Array {
 /** Drops a message that this reader does not accept: its kind first, then its size. */
 export function admit(inc: Incoming, total: number): void {
   const { kind, isUnknown } = inc.frame;
-  if (kind !== DATA && !inc.options.calls && inc.route === undefined) { // [pipe.unknown_kind]
+  if (kind !== DATA && !inc.options.calls && !inc.route) { // [pipe.unknown_kind]
     refuse(inc, "message.kind", `its kind is ${kind}`);
   }
   if (!isUnknown) requireLimit(inc, total);
@@ -646,7 +646,7 @@ function hasRoom({ frame, queue, keptSize, route, options }: Incoming): boolean 
   const { inboxCount = INBOX_COUNT, inboxSize = INBOX_SIZE } = options;
   const count = queue.length + (route?.waitingCount ?? 0);
   const size = keptSize + (route?.waitingSize ?? 0);
-  if (count === 0 && route !== undefined) return true; // [call.takes_in]
+  if (count === 0 && route) return true; // [call.takes_in]
   return count < inboxCount && size < inboxSize;
 }
 
@@ -662,7 +662,7 @@ export function mayGoOn(inc: Incoming): boolean {
 export function keepNext(inc: Incoming, mayLoad: boolean): Found {
   if (!mayKeep(inc)) return Found.NOTHING;
   const isFull = !hasRoom(inc);
-  if (isFull && inc.route === undefined) return Found.IN_RING;
+  if (isFull && !inc.route) return Found.IN_RING;
   try {
     const found = pull(inc, isFull ? Mode.PASS : Mode.MESSAGE, mayLoad);
     if (isFull || found === Found.NOTHING) return found;

@@ -197,7 +197,7 @@ export function findRing(
 ): Channel {
   const isRing = (channel: Channel) => channel.kind === layout.CHANNEL_KIND_RING && fits(channel);
   const channel = index === undefined ? segment.channels.find(isRing) : segment.channels[index];
-  if (channel !== undefined && isRing(channel)) return channel;
+  if (channel && isRing(channel)) return channel;
   // [pipe.find_none] The segment was checked when it was attached to, and no state has changed yet.
   throwSegmentError("channel", "attach to segment: it has no such ring");
 }
@@ -229,7 +229,7 @@ export function limit(
   options: WaitOptions | undefined,
   quit: (reason: unknown) => void,
 ): (() => void) | undefined {
-  if (options === undefined) return undefined;
+  if (!options) return undefined;
   const { timeout = Infinity, signal } = options;
   const abort = () => quit(signal!.reason);
   const stopTimer = after(timeout, () => quit(undefined));
@@ -309,24 +309,24 @@ export class Link implements Waiter {
 
   prepare(asks: number): number {
     const { outgoing, incoming } = this;
-    if (outgoing !== undefined) {
+    if (outgoing) {
       const isLeft = outgoing.first !== undefined && !pump(outgoing);
       const isWanted = (asks & For.ROOM) !== 0 || outgoing.pendingCount > 0;
       // [port.posted]
-      if (isLeft && isWanted) asks |= For.ROOM | (incoming === undefined ? 0 : fill(incoming));
+      if (isLeft && isWanted) asks |= For.ROOM | (incoming ? fill(incoming) : 0);
       store(outgoing); // [port.publish_both]
     }
-    if (incoming !== undefined) store(incoming);
+    if (incoming) store(incoming);
     return asks;
   }
 
   sees(asks: number): boolean {
     const { incoming, outgoing } = this;
-    if ((asks & For.FRAMES) !== 0) {
+    if (asks & For.FRAMES) {
       if (hasMoved(incoming!)) return true;
       if ((asks & For.MESSAGES) === For.MESSAGES && hasMore(incoming!)) return true;
     }
-    if ((asks & For.CALLS) !== 0 && (incoming!.route!.isDue || mayGoOn(incoming!))) return true;
+    if (asks & For.CALLS && (incoming!.route!.isDue || mayGoOn(incoming!))) return true;
     return (asks & For.ROOM) !== 0 && (outgoing!.first === undefined || hasMoved(outgoing!));
   }
 
@@ -336,16 +336,16 @@ export class Link implements Waiter {
 
   arm(asks: number): void {
     const { incoming, outgoing } = this;
-    if ((asks & For.FRAMES) !== 0) { // [wait.reader_asks]
+    if (asks & For.FRAMES) { // [wait.reader_asks]
       want(incoming!, armedAt(incoming!.cursor + layout.FRAME_ALIGN));
     }
-    if ((asks & For.ROOM) !== 0) want(outgoing!, armedAt(outgoing!.need)); // [wait.writer_asks]
+    if (asks & For.ROOM) want(outgoing!, armedAt(outgoing!.need)); // [wait.writer_asks]
   }
 
   disarm(asks: number): void {
     const left = asks & ~this.asks; // what the event loop does not wait for
-    if ((left & For.FRAMES) !== 0) want(this.incoming!, DISARMED);
-    if ((left & For.ROOM) !== 0) want(this.outgoing!, DISARMED);
+    if (left & For.FRAMES) want(this.incoming!, DISARMED);
+    if (left & For.ROOM) want(this.outgoing!, DISARMED);
   }
 
   demands(): number {
@@ -386,8 +386,8 @@ export class Link implements Waiter {
     this.asks = 0;
     if (before !== 0) this.disarm(before);
     let asks = this.prepare(0);
-    if (incoming !== undefined) asks |= serve(incoming);
-    if (delivery !== undefined) asks |= delivery.tend();
+    if (incoming) asks |= serve(incoming);
+    if (delivery) asks |= delivery.tend();
     noteKeeping(this);
     if (asks === 0) return;
     this.prepare(0); // of what was done since
@@ -404,8 +404,8 @@ export class Link implements Waiter {
       } catch (reason) { // of a mechanism of the application's
         this.asks = 0;
         this.disarm(asks);
-        if (this.outgoing !== undefined) giveUpAll(this.outgoing, reason);
-        if (incoming !== undefined) rejectAll(incoming, reason);
+        if (this.outgoing) giveUpAll(this.outgoing, reason);
+        if (incoming) rejectAll(incoming, reason);
         noteKeeping(this);
       }
     }
@@ -437,7 +437,7 @@ export function giveWayAtTimes(link: Pick<Link, "streak">): Promise<void> | unde
 /** Closes the endpoint. What was accepted goes out as far as there is room. [pipe.close] */
 export function closeLink(link: Link): void {
   if (link.isClosed) return;
-  if (link.outgoing?.first !== undefined) pump(link.outgoing);
+  if (link.outgoing?.first) pump(link.outgoing);
   discard(link);
   link.leave();
 }
@@ -447,11 +447,11 @@ export function discard(link: Link): void {
   const { incoming, outgoing } = link;
   link.isClosed = true;
   link.asks = 0;
-  if (outgoing !== undefined) {
+  if (outgoing) {
     stop(outgoing);
     drop(outgoing, closedError(link, "write"));
   }
-  if (incoming !== undefined) {
+  if (incoming) {
     stop(incoming);
     empty(incoming);
   }

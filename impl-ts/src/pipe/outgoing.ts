@@ -178,17 +178,17 @@ function stoppedError({ link, fault }: Outgoing, verb: string): MillraceError | 
 export function requireWritable(out: Outgoing): void {
   if (out.bits === 0 && out.endpoint.isLinked(out.peer)) return;
   const stopped = stoppedError(out, "write");
-  if (stopped !== undefined) throw stopped;
-  if ((out.bits & Bit.ENDED) !== 0) throw failure("pipe.ended", "write: this end has ended");
+  if (stopped) throw stopped;
+  if (out.bits & Bit.ENDED) throw failure("pipe.ended", "write: this end has ended");
   const gone = stateError(out.link, "write"); // [pipe.peer_gone]
-  if (gone !== undefined) throw gone;
+  if (gone) throw gone;
   requireFree(out);
 }
 
 /** Throws while a claim is open or a value is being encoded: nothing else can be placed then. */
 export function requireFree({ bits }: Outgoing): void {
-  if ((bits & Bit.LENT) !== 0) throwCannot("write: a claim is open"); // [pipe.claim_one]
-  if ((bits & Bit.ENCODING) !== 0) throwCannot("write: a value is being encoded");
+  if (bits & Bit.LENT) throwCannot("write: a claim is open"); // [pipe.claim_one]
+  if (bits & Bit.ENCODING) throwCannot("write: a value is being encoded");
 }
 
 /** Runs a codec: the application's own code, which must not write meanwhile. */
@@ -239,7 +239,7 @@ export function encode(out: Outgoing, value: unknown, send: Send): Send {
       send.text = value;
     }
   });
-  if ((out.bits & Bit.STOPPED) !== 0) requireWritable(out); // the codec has closed this end
+  if (out.bits & Bit.STOPPED) requireWritable(out); // the codec has closed this end
   if (typeof codec !== "string" || send.text !== undefined) return send;
   throwCannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
 }
@@ -262,7 +262,7 @@ export function write(out: Outgoing, value: unknown, options: WaitOptions | unde
 export function send(out: Outgoing, message: Send, options: WaitOptions | undefined): void {
   out.mayLoad = true;
   // Mostly, nothing waits, and there is room.
-  if (out.first === undefined && out.place(message)) {
+  if (!out.first && out.place(message)) {
     store(out);
     return forget(message);
   }
@@ -345,15 +345,15 @@ export function sendAsync(
   const { link } = out;
   const turn = giveWayAtTimes(link);
   out.mayLoad = true;
-  if (turn === undefined && out.first === undefined && out.place(message)) {
+  if (!turn && !out.first && out.place(message)) {
     store(out);
     return SETTLED;
   }
   keep(message, false);
   append(out, message);
   const promise = promiseOf(out, message, options);
-  if (turn !== undefined) turn.then(link.tendLater);
-  else if ((link.asks & For.ROOM) === 0) link.tend(); // from now on the peer knows of it
+  if (turn) turn.then(link.tendLater);
+  else if (!(link.asks & For.ROOM)) link.tend(); // from now on the peer knows of it
   return promise;
 }
 
@@ -414,7 +414,7 @@ function settleLater(out: Outgoing, message: Send, settle: (reason?: unknown) =>
 
 /** Appends a message to the queue. */
 export function append(out: Outgoing, message: Send): void {
-  if (out.first === undefined) out.first = message;
+  if (!out.first) out.first = message;
   else out.last!.next = message;
   out.last = message;
 }
@@ -422,7 +422,7 @@ export function append(out: Outgoing, message: Send): void {
 /** Puts a frame after what has begun, and before all other messages. */
 export function prepend(out: Outgoing, message: Send): void {
   let before: Send | undefined;
-  for (let each = out.first; each !== undefined; each = each.next) {
+  for (let each = out.first; each; each = each.next) {
     if (each.sent < 0 && each.flags === 0) break;
     before = each;
   }
@@ -430,34 +430,34 @@ export function prepend(out: Outgoing, message: Send): void {
 }
 
 function insertAfter(out: Outgoing, before: Send | undefined, message: Send): void {
-  const next = before === undefined ? out.first : before.next;
+  const next = before ? before.next : out.first;
   message.next = next;
-  if (before === undefined) out.first = message;
+  if (!before) out.first = message;
   else before.next = message;
-  if (next === undefined) out.last = message;
+  if (!next) out.last = message;
 }
 
 /** Takes a message out of the queue. */
 function remove(out: Outgoing, message: Send): void {
   let before: Send | undefined;
   for (let each = out.first; each !== message; each = each.next) {
-    if (each === undefined) return;
+    if (!each) return;
     before = each;
   }
-  if (before === undefined) out.first = message.next;
+  if (!before) out.first = message.next;
   else before.next = message.next;
   if (out.last === message) out.last = before;
 }
 
 /** Places and publishes what there is room for. Returns whether nothing is left. */
 export function pump(out: Outgoing): boolean {
-  if ((out.bits & (Bit.LENT | Bit.ENCODING)) !== 0) return out.first === undefined;
+  if (out.bits & (Bit.LENT | Bit.ENCODING)) return out.first === undefined;
   out.mayLoad = true;
-  if (out.first !== undefined && !out.endpoint.isLinked(out.peer)) {
+  if (out.first && !out.endpoint.isLinked(out.peer)) {
     const reason = stoppedError(out, "write") ?? stateError(out.link, "write");
-    if (reason !== undefined) drop(out, reason);
+    if (reason) drop(out, reason);
   }
-  for (let message; (message = out.first) !== undefined;) {
+  for (let message; (message = out.first);) {
     try {
       if (out.place(message)) {
         remove(out, message);
@@ -469,13 +469,13 @@ export function pump(out: Outgoing): boolean {
         break;
       }
     } catch (reason) {
-      if ((out.bits & Bit.STOPPED) !== 0) drop(out, reason);
+      if (out.bits & Bit.STOPPED) drop(out, reason);
       else giveUp(out, message, reason); // its bytes were detached, or its codec has failed
     }
   }
   store(out);
-  if (out.first !== undefined) return false;
-  if ((out.link.asks & For.ROOM) !== 0) tendSoon(out.link); // ends the wait of the event loop
+  if (out.first) return false;
+  if (out.link.asks & For.ROOM) tendSoon(out.link); // ends the wait of the event loop
   return true;
 }
 
@@ -502,7 +502,7 @@ export function giveUpAll(
   reason: unknown,
   isMeant: (message: Send) => boolean = () => true,
 ): void {
-  for (let each = out.first; each !== undefined; each = each.next) {
+  for (let each = out.first; each; each = each.next) {
     if (each.flags !== CANCEL && isMeant(each)) giveUp(out, each, reason);
   }
 }
@@ -510,7 +510,7 @@ export function giveUpAll(
 /** Drops everything that is not in the ring. */
 export function drop(out: Outgoing, reason: unknown): void {
   let isLost = out.link.isClosed;
-  for (let message; (message = out.first) !== undefined; out.first = message.next) {
+  for (let message; (message = out.first); out.first = message.next) {
     // [pipe.end_closed] After nothing that was lost, an end has nobody to reach.
     const isDone = message.kind === END && !isLost;
     isLost ||= message.flags !== CANCEL && !isDone;
@@ -532,9 +532,9 @@ function settle(message: Send, reason?: unknown): void {
 export function end(out: Outgoing): Send | undefined {
   const { last } = out;
   // [pipe.end_again]
-  if ((out.bits & Bit.ENDED) !== 0) return last?.kind === END ? last : undefined;
+  if (out.bits & Bit.ENDED) return last?.kind === END ? last : undefined;
   const stopped = stoppedError(out, "end");
-  if (stopped !== undefined) throw stopped;
+  if (stopped) throw stopped;
   requireFree(out);
   out.bits |= Bit.ENDED;
   const message = makeSend(END);
@@ -549,7 +549,7 @@ export function end(out: Outgoing): Send | undefined {
 export async function endAsync(out: Outgoing, options: WaitOptions | undefined): Promise<void> {
   requireWait(options);
   const promise = end(out)?.promise;
-  if (promise === undefined) return;
+  if (!promise) return;
   await new Promise<void>((resolve, reject) => {
     const release = limit(options, (reason) => reject(reason ?? timeoutError("end")));
     promise.then(resolve, reject).finally(release);

@@ -161,21 +161,22 @@ export class PortDelivery implements Delivery, EventSource {
     const { route } = incoming;
     if (link.isClosed) return this.finish(undefined);
     // A port that only serves has nobody who would read what is in its queue.
-    if ((incoming.queue.length > 0 && route === undefined) || isLending(incoming)) return;
+    if ((incoming.queue.length > 0 && !route) || isLending(incoming)) return;
     // With a full inbox, a port that serves has to be told too.
     const isUnread = () => route === undefined || mayGoOn(incoming);
     try {
-      for (let gone: MillraceError | undefined;;) {
+      let gone: MillraceError | undefined;
+      for (;;) {
         const found = pull(incoming, Mode.PASS, gone === undefined);
-        if ((incoming.bits & Bit.ENDED) !== 0) return this.finish(undefined);
+        if (incoming.bits & Bit.ENDED) return this.finish(undefined);
         if (found === Found.TAKEN || found === Found.IN_RING && isUnread()) return;
-        if (gone !== undefined) return this.finish(giveUpRest(incoming, gone));
+        if (gone) return this.finish(giveUpRest(incoming, gone));
         if (found === Found.IN_RING) {
           load(incoming); // or what came since would seem new forever
           route!.refuse();
         }
         gone = link.hasChanged() ? stateError(link, "read") : undefined;
-        if (gone === undefined) return;
+        if (!gone) return;
         load(incoming); // [pipe.look_again]
       }
     } catch (reason) {
@@ -210,7 +211,7 @@ export class PortDelivery implements Delivery, EventSource {
     const incoming = link.incoming!;
     const { route, takers } = incoming;
     const isHeard = this.#isListening && takers.length === 0;
-    if (isLending(incoming) || !isHeard && route === undefined) return this.#rest();
+    if (isLending(incoming) || !isHeard && !route) return this.#rest();
     if (this.#isTurnOver()) return nextTask(this.#next, this.keeps);
     if (!isHeard) return this.#serve(route!);
     let event: PortEvent;

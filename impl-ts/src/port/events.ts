@@ -354,7 +354,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
   ): void {
     const { once = false, signal }: PortListenerOptions = Object(options);
     const capture = isCapture(options);
-    if (signal?.aborted || this.#find(type, key, capture) !== undefined) return;
+    if (signal?.aborted || this.#find(type, key, capture)) return;
     const remove = () => {
       listener.isOver = true;
       signal?.removeEventListener("abort", remove);
@@ -388,7 +388,7 @@ export class PortEventTarget<In = unknown> extends EventTarget {
   #setHandler<E>(type: string, handler: Handler<E>): void {
     const listener = this.#find(type, undefined);
     if (typeof handler !== "function") listener?.remove();
-    else if (listener !== undefined) listener.call = handler as PortListener<Event>;
+    else if (listener) listener.call = handler as PortListener<Event>;
     else this.#add(type, undefined, handler as PortListener<Event>);
   }
 }

@@ -386,13 +386,13 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
       this.#requireRoom();
     } catch (reason) {
       // What the codec throws, at the call; that this end has closed is no mistake of the caller's.
-      if (send === undefined && !(reason instanceof MillraceError)) throw reason;
+      if (!send && !(reason instanceof MillraceError)) throw reason;
       const promise = Promise.reject(reason);
       promise.catch(() => {});
       return promise;
     }
     const size = send.text?.length ?? send.size;
-    this.#gathered = outgoing.first === undefined ? size : this.#gathered + size;
+    this.#gathered = outgoing.first ? this.#gathered + size : size;
     const promise = this.#join(send, size, signal) ?? this.#append(send, size, signal);
     // So that the peer reads while more is posted.
     if (this.#gathered > outgoing.capacity >> 2) {
@@ -406,7 +406,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   /** Adds a JSON text to the last message of the queue, if both are short. */
   #join({ text }: Send, size: number, signal: AbortSignal | undefined): Promise<void> | undefined {
     const { last } = this.#outgoing;
-    if (text === undefined || signal !== undefined || last === undefined) return undefined;
+    if (text === undefined || signal || !last) return undefined;
     if (last.room <= size) return undefined;
     last.text += `,${text}`;
     last.room = ++last.count < RUN_COUNT ? last.room - size - 1 : 0;
@@ -420,7 +420,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     append(outgoing, send);
     const promise = promiseOf(outgoing, send, signal && { signal });
     promise.catch(() => {}); // the caller need not handle it
-    if (signal === undefined && send.text !== undefined && outgoing.mayBatch) {
+    if (!signal && send.text !== undefined && outgoing.mayBatch) {
       // [frame.batch_whole] A UTF-16 unit takes at most three bytes, and there are two brackets.
       send.room = Math.floor(Math.min(RUN_SIZE, outgoing.largest / 3)) - 2 - size;
     }
@@ -441,7 +441,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
 
   #countWaiting(): number {
     let count = 0;
-    for (let send = this.#outgoing.first; send !== undefined; send = send.next) {
+    for (let send = this.#outgoing.first; send; send = send.next) {
       if (send.sent < 0) count += send.count;
     }
     return count;
