@@ -16,6 +16,7 @@ import {
 import type { OwnCall } from "../../../impl-ts/src/call/caller.ts";
 import { CallLayer } from "../../../impl-ts/src/call/layer.ts";
 import { MillraceError, type Port } from "../../../impl-ts/src/mod.ts";
+import { tendSoon } from "../../../impl-ts/src/pipe/link.ts";
 import { Transcript } from "../../kit/crc32.ts";
 import type { Opening, Ran, TreeTask, Wait } from "../../kit/protocol.ts";
 import { Branch, type Child, folded, valueOf } from "../../kit/tree.ts";
@@ -68,6 +69,12 @@ export class Calls implements Calling {
     if (methods) serve(port, this.#methods());
   }
 
+  /** Whether the event loop takes calls by itself. */
+  #attend(on: boolean): void {
+    this.#layer.isAttending = on;
+    tendSoon(this.#port.link);
+  }
+
   call(name: string, values: Value[], items: boolean): void {
     const index = this.#calls.push(undefined) - 1;
     this.#layer.requireOpen();
@@ -83,13 +90,13 @@ export class Calls implements Calling {
     this.#calls.push(undefined);
     const far = this.#far.with({ timeout });
     const list = values.map(valueIn);
-    this.#layer.isAttending = wait === "event";
+    this.#attend(wait === "event");
     try {
       return returned(wait === "event" ? await far[name]!(...list) : far.sync[name]!(...list));
     } catch (error) {
       return failed(error);
     } finally {
-      this.#layer.isAttending = false;
+      this.#attend(false);
     }
   }
 
@@ -125,7 +132,7 @@ export class Calls implements Calling {
     const transcript = new Transcript(task.record ?? false);
     const isBlocking = wait !== "event";
     this.#wait = wait;
-    this.#layer.isAttending = !isBlocking;
+    this.#attend(!isBlocking);
     const far = this.#trees.with({ timeout });
     const random = new Random(seed);
     let end = "ended";
@@ -144,7 +151,7 @@ export class Calls implements Calling {
       if (!(error instanceof MillraceError)) throw error;
       end = error.code;
     } finally {
-      this.#layer.isAttending = false;
+      this.#attend(false);
     }
     if (then === "close") port.close();
     const { count: seen, size, crc32, record } = transcript;
