@@ -41,6 +41,12 @@ export const WRITING_HALTS: Script[] = [
     },
   ),
   script(
+    "halt_room",
+    "A `head` that moves on whenever it is loaded: a call that does not wait acts on one load.",
+    ["ring.one_load"],
+    roomAtEachLoad,
+  ),
+  script(
     "halt_peer_gone",
     "A reader that closes or fails: once that was loaded, no message is published.",
     ["pipe.peer_gone"],
@@ -118,6 +124,26 @@ async function flippedHead(arena: Arena, first: number, waitMs: number | undefin
     const after = watch.bytes().slice(watch.pipe.data, watch.pipe.data + tail);
     const at = after.findIndex((byte, index) => byte !== before[index]);
     watch.demand(at < 0, `[ring.room] byte ${at} of the ring was overwritten, and not read yet`);
+  });
+}
+
+/** Gives room for a part of a message at each load of `head`: there is none for all of it at once. */
+async function roomAtEachLoad(arena: Arena): Promise<void> {
+  const memory = pipe({ capacity: CAPACITY, states: statesOf("writer") });
+  await Watch.on(arena, memory, { role: "writer" }, async (watch) => {
+    const { field, session } = watch;
+    for (const [tag, size] of [1008, 1008, 1008, 992].entries()) {
+      watch.expect(await session.write({ tag, hex: counted(size, tag) }, false), "ok", "write");
+    }
+    watch.setControl("head", 1024);
+    const head = controlWord(field, 0, "head");
+    const moves: Move[] = [0, 1].map((at) => ({ word: 0, at, steps: [{ add: [head, 1024] }] }));
+    const { got } = await whileHalted(
+      field,
+      { words: [head], moves },
+      () => session.write({ tag: 9, hex: counted(2500, 9) }, false),
+    );
+    watch.expect(got, "full", "[ring.one_load] write");
   });
 }
 
