@@ -9,6 +9,7 @@ import { Hub } from "../more/hub.ts";
 import { claim, peek } from "../more/lend.ts";
 import { readMany, writeMany } from "../more/many.ts";
 import { waitForPeer, waitForPeerAsync } from "../more/peer.ts";
+import { selectAsync } from "../more/select.ts";
 import { SharedProperties } from "../property/property.ts";
 import { codeOf } from "../testing/fixture.ts";
 import { held, until } from "../port/fixture.ts";
@@ -161,6 +162,18 @@ Deno.test("the same for calls, fanouts, mailboxes and properties; all can be clo
   for (const [name, wait] of Object.entries(waiting)) {
     assertEquals(await wait, "segment.size", name);
   }
+  const later: Record<string, () => Promise<unknown>> = {
+    "a call": () => far.never(),
+    "fanout.writeAsync": () => writer.writeAsync(1),
+    "fanout.readAsync": () => reader.readAsync(),
+    "mailbox.writeAsync": () => into.writeAsync(1),
+    "mailbox.readAsync": () => from.readAsync(),
+    "properties.waitAsync": () => other.waitAsync(["b"]),
+  };
+  for (const [name, call] of Object.entries(later)) {
+    assertEquals(await codeOf(held(call())), "segment.size", name);
+  }
+  assertEquals(await selectAsync([here]), here);
   const calls: Record<string, () => unknown> = {
     "a call": () => far.sync.never(),
     "fanout.write": () => writer.write(1),

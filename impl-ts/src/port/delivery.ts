@@ -42,7 +42,10 @@ import { type EventSource, PortEvent } from "./events.ts";
 export interface DeliveryOptions {
   /** The most messages in one turn of the event loop, from 1. Default 256. */
   readonly turnCount?: number | undefined;
-  /** Milliseconds after which no further message is delivered in the same turn. Default 4. */
+  /**
+   * Milliseconds after which no further message is delivered in the same turn. Default 4. The clock
+   * is read after every fourth message; with 0, a turn delivers one message.
+   */
   readonly turnTime?: number | undefined;
 }
 
