@@ -64,9 +64,7 @@ function reasons(layout: Layout): string[] {
         "after the point of that one and of those that follow it without a gap.",
     ),
     "const REASONS: string =",
-    ...lines.map((line, index) =>
-      (index === 0 ? "  " : "    ") + (index < lines.length - 1 ? `"${line} " +` : `"${line}";`)
-    ),
+    ...lines.map((line, index) => index < lines.length - 1 ? `  "${line} " +` : `  "${line}";`),
     "",
     ...doc("Every reason code, at the index by which it stands in shared memory."),
     "function reasons(): ReasonCode[] {",

@@ -222,7 +222,7 @@ export function writePlan(
     words.fill(0, control, control + controlSize / 4);
     // [ring.start]
     words[control + layout.RING_TAIL_WORD] = words[control + layout.RING_HEAD_WORD] = start;
-    const form = chosen?.[index]!.form;
+    const form = chosen?.[index]?.form;
     if (form) words.set(form.control, control); // [property.name]
   }
 }

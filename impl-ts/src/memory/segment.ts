@@ -216,7 +216,7 @@ export class Segment {
    */
   static attach(memory: Memory, options: AttachOptions = {}): Segment {
     const find = Segment.#finder(memory, options);
-    for (let found;; sleepBlind(1)) if (found = find()) return found;
+    for (let found;; sleepBlind(1)) if ((found = find())) return found;
   }
 
   /** `attach` without blocking. */
@@ -226,7 +226,7 @@ export class Segment {
     // loop alive and works on memory that is not shared.
     for (let found;; await new Promise((resolve) => setTimeout(resolve, 1))) {
       options.signal?.throwIfAborted();
-      if (found = find()) return found;
+      if ((found = find())) return found;
     }
   }
 

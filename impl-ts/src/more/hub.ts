@@ -140,8 +140,8 @@ export class Hub<In = unknown, Out = In> {
    * `close`, which gives up that client alone. It closes the client's endpoint on the client's
    * behalf: the client reads what was published for it, and then gets `pipe.closed` from every
    * call. A client that has not attached yet cannot attach any more. `end` before `close` lets the
-   * client read an end. If a client has died, `revive(port)` without `close` lets the next one attach
-   * in its place.
+   * client read an end. If a client has died, `revive(port)` without `close` lets the next one
+   * attach in its place.
    */
   readonly ports: readonly Port<In, Out>[];
   readonly #endpoint: Endpoint;

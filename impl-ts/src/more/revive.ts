@@ -27,8 +27,8 @@ import { ringAround, stateOf, vacantWord } from "../wait/state.ts";
  * Everything that the peer published must have been read; what it had not read is dropped. Messages
  * written from now on are for the endpoint's next owner, even before that owner attaches; so are
  * those that the old end has accepted, if nothing of them is in the ring yet. Nothing remains of
- * what the last owner did, neither a fault nor an `end`. What was taken out of the ring already, the
- * elements of a batch for instance, is delivered first.
+ * what the last owner did, neither a fault nor an `end`. What was taken out of the ring already,
+ * the elements of a batch for instance, is delivered first.
  *
  * The peer must have closed, or be marked failed, by `supervise` or `failEndpoint`. The caller must
  * also know that the peer's thread has ended or will not touch the memory any more; otherwise two

@@ -132,7 +132,7 @@ Deno.test("[segment.vacate_peer] a ring that this end does not use stands in the
   assertThrows(() => revive(reader), TypeError, "channels that this end does not use");
 });
 
-Deno.test("revive closes the old end: its reads and its calls end, its listeners get no more", async () => {
+Deno.test("revive closes the old end: its reads and calls end, its listeners get no more", async () => {
   const { port, crash } = crashed();
   const heard: unknown[] = [];
   const reading = codeOf(port.readAsync(WAIT));
@@ -209,7 +209,7 @@ Deno.test("[pipe.vacated] what was posted and not begun is for the next owner", 
   assertEquals([port.link.isKeeping, fresh.link.isKeeping], [false, false]);
 });
 
-Deno.test("[pipe.vacated] what was accepted can still be given up, and is then not placed", async () => {
+Deno.test("[pipe.vacated] what was accepted can still be given up, and is not placed", async () => {
   const { port, crash } = crashed();
   const abort = new AbortController();
   const texts = ["lost", "next", "not", "last"].map((text) => text.padEnd(100)); // one has room
@@ -260,7 +260,7 @@ Deno.test("[segment.vacate_read] chunks that nobody has collected are unread", (
   assertEquals(revive(reader).tryRead(), undefined);
 });
 
-Deno.test("[pipe.vacated_rest] the rest of a batch comes first, and what is lent has to be back", () => {
+Deno.test("[pipe.vacated_rest] the rest of a batch comes first, and what is lent has to end", () => {
   const { writer, reader, segment } = pipe({ capacity: 1024 });
   writeMany(writer, [1, 2, 3]);
   assertEquals([reader.tryRead(), tryPeek(reader)?.size], [1, 1]); // the lent frame is a copy
