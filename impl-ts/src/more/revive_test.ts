@@ -132,7 +132,7 @@ Deno.test("[segment.vacate_peer] a ring that this end does not use stands in the
   assertThrows(() => revive(reader), TypeError, "channels that this end does not use");
 });
 
-Deno.test("revive closes the old end: its reads and calls end, its listeners get no more", async () => {
+Deno.test("revive closes the old end: reads and calls end, listeners get no more", async () => {
   const { port, crash } = crashed();
   const heard: unknown[] = [];
   const reading = codeOf(port.readAsync(WAIT));
@@ -260,7 +260,7 @@ Deno.test("[segment.vacate_read] chunks that nobody has collected are unread", (
   assertEquals(revive(reader).tryRead(), undefined);
 });
 
-Deno.test("[pipe.vacated_rest] the rest of a batch comes first, and what is lent has to end", () => {
+Deno.test("[pipe.vacated_rest] the rest of a batch comes first, and a lent frame ends", () => {
   const { writer, reader, segment } = pipe({ capacity: 1024 });
   writeMany(writer, [1, 2, 3]);
   assertEquals([reader.tryRead(), tryPeek(reader)?.size], [1, 1]); // the lent frame is a copy
