@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { AVAILABLE, Peer, Place, test, WAIT } from "../../impl-ts/src/host/host_fixture.ts";
 import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import { MillraceError, PeerFailedError, type Port, portGeometry } from "../../impl-ts/src/mod.ts";
+import { readInto, writeMessage } from "../../impl-ts/src/more/raw.ts";
 import { reasonValue } from "../../impl-ts/src/memory/layout.ts";
 import { run } from "../../tools/run.ts";
 import { faultOf, fill, Workload } from "../kit/workload.ts";
@@ -90,10 +91,10 @@ function drive(port: Port, seed: number, count: number): void {
   for (let index = 0; index < count; index++) {
     const message = outgoing.next();
     const payload = fill(message, there);
-    port.writeMessage({ payload, codec: 0, tag: message.tag }, WAIT);
-    const size = port.readInto(back, WAIT);
+    writeMessage(port, { payload, codec: 0, tag: message.tag }, WAIT);
+    const size = readInto(port, back, WAIT);
     assert(size !== undefined, `message ${index} did not come back`);
-    assertEquals(faultOf(incoming.next(), port.reader.tag, back.subarray(0, size)), undefined);
+    assertEquals(faultOf(incoming.next(), port.tag, back.subarray(0, size)), undefined);
   }
 }
 

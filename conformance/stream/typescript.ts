@@ -7,6 +7,7 @@
 import { setImmediate } from "node:timers";
 import { ClosedError, MessageError, MillraceError } from "../../impl-ts/src/error.ts";
 import { PeerFailedError } from "../../impl-ts/src/error.ts";
+import { tryReadMessage, tryWriteMessage } from "../../impl-ts/src/more/raw.ts";
 import { StreamLink } from "../../impl-ts/src/stream/link.ts";
 import { toHex } from "../reference/bytes.ts";
 import type { Drained, Failure, Item, Payload, Reason, Result } from "../reference/case.ts";
@@ -49,7 +50,7 @@ export class TypeScriptEndpoint implements StreamEndpoint {
       const { kind, codec, tag } = payload;
       const { port } = this.#link;
       if (port === undefined) return "full";
-      return port.tryWriteMessage({ kind, codec, tag, payload: toBytes(payload) } as never)
+      return tryWriteMessage(port, { kind, codec, tag, payload: toBytes(payload) } as never)
         ? "ok"
         : "full";
     });
@@ -88,7 +89,7 @@ export class TypeScriptEndpoint implements StreamEndpoint {
     const { port, failure } = this.#link;
     if (port === undefined) return failure === undefined ? "nothing" : failureOf(failure);
     try {
-      const message = port.tryReadMessage();
+      const message = tryReadMessage(port);
       if (message === undefined) return port.ended ? "ended" : "nothing";
       const { kind, codec, tag, payload } = message;
       return { kind, codec, tag, hex: toHex(payload) };
