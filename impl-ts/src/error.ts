@@ -116,6 +116,9 @@ export type ErrorKind<E extends MillraceError> = (abstract new (...given: any[])
   [Symbol.hasInstance](value: unknown): value is E;
 };
 
+/** An error that the compiler tells from those of other kinds. */
+type Named<Name extends string> = MillraceError & { readonly name: Name };
+
 /** The name of the kind of errors with a code: the first that fits. */
 function nameOf(code: string): string {
   const kinds = {
@@ -158,7 +161,9 @@ function kind<E extends MillraceError>(name: string): ErrorKind<E> {
 export const SegmentError: ErrorKind<SegmentError> = /* @__PURE__ */ kind("SegmentError");
 
 /** An error of this kind. */
-export type SegmentError = MillraceError & { readonly code: `segment.${string}` | "mailbox.size" };
+export type SegmentError = Named<"SegmentError"> & {
+  readonly code: `segment.${string}` | "mailbox.size";
+};
 
 /**
  * The peer broke the structure of a ring or of a mailbox: codes `ring.*`, `frame.*`, `mailbox.*`.
@@ -183,7 +188,7 @@ export type SegmentError = MillraceError & { readonly code: `segment.${string}` 
 export const CorruptError: ErrorKind<CorruptError> = /* @__PURE__ */ kind("CorruptError");
 
 /** An error of this kind. */
-export type CorruptError = MillraceError;
+export type CorruptError = Named<"CorruptError">;
 
 /**
  * One message was lost: codes `message.*`. The next call goes on with the message after it.
@@ -208,7 +213,7 @@ export type CorruptError = MillraceError;
 export const MessageError: ErrorKind<MessageError> = /* @__PURE__ */ kind("MessageError");
 
 /** An error of this kind. */
-export type MessageError = MillraceError;
+export type MessageError = Named<"MessageError">;
 
 /**
  * The peer has closed its endpoint without an `end` before, or a mailbox: code `peer.closed`.
@@ -232,7 +237,7 @@ export type MessageError = MillraceError;
 export const PeerClosedError: ErrorKind<PeerClosedError> = /* @__PURE__ */ kind("PeerClosedError");
 
 /** An error of this kind. */
-export type PeerClosedError = MillraceError;
+export type PeerClosedError = Named<"PeerClosedError">;
 
 /**
  * The peer's endpoint is marked failed: code `peer.failed`.
@@ -253,7 +258,7 @@ export type PeerClosedError = MillraceError;
 export const PeerFailedError: ErrorKind<PeerFailedError> = /* @__PURE__ */ kind("PeerFailedError");
 
 /** An error of this kind. */
-export type PeerFailedError = MillraceError;
+export type PeerFailedError = Named<"PeerFailedError">;
 
 /**
  * This endpoint is closed (`pipe.closed`), was marked failed by somebody else (`pipe.failed`), or
@@ -273,7 +278,7 @@ export type PeerFailedError = MillraceError;
 export const ClosedError: ErrorKind<ClosedError> = /* @__PURE__ */ kind("ClosedError");
 
 /** An error of this kind. */
-export type ClosedError = MillraceError;
+export type ClosedError = Named<"ClosedError">;
 
 /**
  * A posted message found the port's queue full, or was dropped from the queue for a newer one, as
@@ -293,7 +298,7 @@ export type ClosedError = MillraceError;
 export const OverflowError: ErrorKind<OverflowError> = /* @__PURE__ */ kind("OverflowError");
 
 /** An error of this kind. */
-export type OverflowError = MillraceError;
+export type OverflowError = Named<"OverflowError">;
 
 /**
  * The deadline passed before the call could be done: code `wait.timeout`. The message is not sent.
@@ -316,7 +321,7 @@ export type OverflowError = MillraceError;
 export const TimeoutError: ErrorKind<TimeoutError> = /* @__PURE__ */ kind("TimeoutError");
 
 /** An error of this kind. */
-export type TimeoutError = MillraceError & {
+export type TimeoutError = Named<"TimeoutError"> & {
   /**
    * Of a mailbox: whether a part of the message is in it already, so that the next write completes
    * it. A caller that wrote the message again would send it twice. [mailbox.begun]
@@ -346,7 +351,7 @@ export type TimeoutError = MillraceError & {
 export const ForbiddenError: ErrorKind<ForbiddenError> = /* @__PURE__ */ kind("ForbiddenError");
 
 /** An error of this kind. */
-export type ForbiddenError = MillraceError;
+export type ForbiddenError = Named<"ForbiddenError">;
 
 /** What a message for people adds of the reason in a state word. */
 export function describe(reason: number): string {
@@ -359,7 +364,7 @@ export function failure(code: ReasonCode, what: string, details?: ErrorDetails):
 }
 
 /** Makes the error of a call that would have to block on a thread that must not. */
-export function forbidden(): ForbiddenError {
+export function forbidden(): MillraceError {
   return failure("wait.forbidden", "block: this thread must not; use the asynchronous call");
 }
 
@@ -404,7 +409,7 @@ export function throwSegmentError(
 }
 
 /** Makes the error of a message that was lost. */
-export function lostError(code: ReasonCode, why: string, options?: ErrorOptions): MessageError {
+export function lostError(code: ReasonCode, why: string, options?: ErrorOptions): MillraceError {
   return failure(code, `read message: ${why}`, { ...options, name: "MessageError" });
 }
 

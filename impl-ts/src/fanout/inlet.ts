@@ -18,7 +18,7 @@ import {
   takeCopy,
 } from "../codec/codec.ts";
 import { copyInto, KeptTarget } from "../codec/payload.ts";
-import { type CorruptError, MillraceError, raise, throwRangeError } from "../error.ts";
+import { MillraceError, raise, throwRangeError } from "../error.ts";
 import { BROKEN, Place, SOUND } from "./place.ts";
 import type { FanoutReaderOptions } from "./reader.ts";
 import { FrameReader, WHOLE } from "../ring/frame.ts";
@@ -110,7 +110,7 @@ export class FanoutInlet implements Waitable {
   #isJoined = false;
   /** Whether the end of the stream was read. */
   isEnded = false;
-  #fault: CorruptError | undefined;
+  #fault: MillraceError | undefined;
   #arms = 0;
   /** How many lost messages were reported by errors. */
   lost = 0;
@@ -466,7 +466,7 @@ export class FanoutInlet implements Waitable {
   }
 
   /** Marks the writer failed for a fault. Returns the error of this call and of all later ones. */
-  #fail(reason: number): CorruptError {
+  #fail(reason: number): MillraceError {
     const { endpoint, peer } = this.link;
     if (this.#arms > 0) this.#setWant(false);
     markFailed(endpoint.segment, peer, reason, endpoint.mechanism);

@@ -6,7 +6,7 @@
 
 import { type Codec, type CodecName, requireCodec } from "../codec/codec.ts";
 import { detach, encodePayload, makePayload, type Payload, takeBytes } from "../codec/payload.ts";
-import { MillraceError, raise, requireOptions, type TimeoutError } from "../error.ts";
+import { MillraceError, raise, requireOptions } from "../error.ts";
 import { extentOf, packKind, WHOLE, writeHeader } from "../ring/frame.ts";
 import {
   fanoutChannel,
@@ -456,7 +456,7 @@ export class FanoutWriter<T = unknown> {
   }
 }
 
-function timedOut(): TimeoutError {
+function timedOut(): MillraceError {
   return new MillraceError(
     "wait.timeout",
     "Cannot write: a reader held the room until the deadline",

@@ -7,7 +7,7 @@
 
 import { isBatchable } from "../codec/payload.ts";
 import { requireJson } from "../codec/loss.ts";
-import { MillraceError, requireOptions, type TimeoutError } from "../error.ts";
+import { MillraceError, requireOptions } from "../error.ts";
 import { PartReader, type Parts, PartWriter } from "./parts.ts";
 import { MailboxSide } from "./side.ts";
 import {
@@ -365,7 +365,7 @@ export class MailboxReader<T = unknown> {
   }
 }
 
-function timedOut(begun: boolean): TimeoutError {
+function timedOut(begun: boolean): MillraceError {
   const what = begun ? "Cannot write all of it" : "Cannot write";
   return Object.assign(
     new MillraceError("wait.timeout", `${what}: the mailbox stayed full until the deadline`),
