@@ -448,6 +448,6 @@ function stringOf(get: () => unknown, otherwise: string): string {
 }
 
 /** The report of a message that is none of a call. [call.stray] */
-export function strayError(): MessageError {
+export function strayError(): MillraceError {
   return lostError("call.form", "it is none of a call");
 }

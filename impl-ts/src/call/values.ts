@@ -18,7 +18,7 @@ import {
   NO_BYTES,
 } from "../codec/codec.ts";
 import { hasBytes, mayHide, mayHideAnywhere } from "../codec/loss.ts";
-import { lostError, type MessageError, throwCannot, throwRangeError } from "../error.ts";
+import { lostError, type MillraceError, throwCannot, throwRangeError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
 import { MAX_JSON_SIZE } from "../pipe/link.ts";
@@ -316,7 +316,7 @@ function word(bytes: Uint8Array, at: number): number {
   return (bytes[at]! | bytes[at + 1]! << 8 | bytes[at + 2]! << 16 | bytes[at + 3]! << 24) >>> 0;
 }
 
-function badList(why: string): MessageError {
+function badList(why: string): MillraceError {
   return lostError("message.values", `its list is none: ${why}`);
 }
 
