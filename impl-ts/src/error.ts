@@ -88,7 +88,18 @@ export class MillraceError extends Error {
   }
 }
 
-/** What an error has besides its code and its message. */
+/**
+ * What an error has besides its code and its message.
+ *
+ * @example
+ * ```ts
+ * import { type ErrorDetails, MillraceError } from "@millrace/millrace";
+ *
+ * const details: ErrorDetails = { cause: new Error("out of memory") };
+ * const error = new MillraceError("message.size", "Cannot keep message", details);
+ * console.log(error.code, (error.cause as Error).message); // message.size out of memory
+ * ```
+ */
 export interface ErrorDetails extends ErrorOptions {
   /** The number of a reason, from a state word; 0 for none. */
   readonly reason?: number | undefined;

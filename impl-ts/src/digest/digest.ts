@@ -9,6 +9,7 @@
  * ```ts
  * import { Port } from "@millrace/millrace";
  * import { Sha1 } from "@millrace/millrace/digest";
+ * import { peek, release } from "@millrace/millrace/lend";
  *
  * const here = Port.create<Uint8Array>({ codec: "bytes" });
  * const there = Port.attach<Uint8Array>(here.memory); // usually in another thread
@@ -19,9 +20,9 @@
  *   here.write(message);
  * }
  * for (const _ of [1, 2, 3]) {
- *   const { area, offset, size } = there.peek()!;
+ *   const { area, offset, size } = peek(there)!;
  *   seen.update(area.subarray(offset, offset + size)); // as it lies in the ring
- *   there.release();
+ *   release(there);
  * }
  * console.log(sent.hex() === seen.hex()); // true
  * ```

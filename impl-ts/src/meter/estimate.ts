@@ -47,12 +47,13 @@ export interface Estimated<In> {
  * @example
  * ```ts
  * import { Port } from "@millrace/millrace";
+ * import { writeMany } from "@millrace/millrace/many";
  * import { type EstimateSource, estimate } from "@millrace/millrace/meter";
  *
  * using here = Port.create<number>();
  * using there = Port.attach<number>(here.memory); // usually in another thread
  * const source: EstimateSource<number> = there;
- * here.writeMany([1, 2, 3]);
+ * writeMany(here, [1, 2, 3]);
  * console.log((await estimate(source, Math.sqrt, { count: 3 })).count); // 3
  * ```
  */
@@ -69,6 +70,7 @@ export interface EstimateSource<In> {
  * @example
  * ```ts
  * import { Port } from "@millrace/millrace";
+ * import { writeMany } from "@millrace/millrace/many";
  * import { type Estimate, estimate, type EstimateOptions } from "@millrace/millrace/meter";
  *
  * using results = Port.create<Estimate>();
@@ -76,7 +78,7 @@ export interface EstimateSource<In> {
  * using here = Port.create<number>();
  * using there = Port.attach<number>(here.memory);
  * const options: EstimateOptions = { count: 2, output: results };
- * here.writeMany([1, 2]);
+ * writeMany(here, [1, 2]);
  * await estimate(there, Math.sqrt, options);
  * console.log(reader.read()?.count); // 2
  * ```
@@ -96,11 +98,12 @@ export interface EstimateOptions {
  * @example
  * ```ts
  * import { Port } from "@millrace/millrace";
+ * import { writeMany } from "@millrace/millrace/many";
  * import { type Estimate, estimate } from "@millrace/millrace/meter";
  *
  * using here = Port.create<number>();
  * using there = Port.attach<number>(here.memory); // usually in another thread
- * here.writeMany([1, 2, 3, 4]);
+ * writeMany(here, [1, 2, 3, 4]);
  * const { count, service }: Estimate = await estimate(there, Math.sqrt, { count: 4 });
  * console.log(count, service.count); // 4 4
  * ```
@@ -132,11 +135,12 @@ export interface Estimate {
  * @example
  * ```ts
  * import { Port } from "@millrace/millrace";
+ * import { writeMany } from "@millrace/millrace/many";
  * import { estimate } from "@millrace/millrace/meter";
  *
  * using here = Port.create<string>();
  * using there = Port.attach<string>(here.memory); // usually in another thread
- * here.writeMany(["b", "a", "c"]);
+ * writeMany(here, ["b", "a", "c"]);
  * const order: string[] = [];
  * const { count } = await estimate(there, {
  *   start: () => order.push("start"),

@@ -96,13 +96,14 @@ export interface OutgoingFigures {
  * @example
  * ```ts
  * import { Port } from "@millrace/millrace";
+ * import { readMany, writeMany } from "@millrace/millrace/many";
  * import { type IncomingFigures, meter } from "@millrace/millrace/meter";
  *
  * using here = Port.create<number>();
  * using there = Port.attach<number>(here.memory); // usually in another thread
  * using reading = meter(there);
- * here.writeMany([1, 2, 3]); // not metered
- * there.readMany(3);
+ * writeMany(here, [1, 2, 3]); // not metered
+ * readMany(there, 3);
  * const { messages, values, untimed }: IncomingFigures = reading.snapshot().incoming!;
  * console.log(messages, values, untimed); // 1 3 3
  * ```

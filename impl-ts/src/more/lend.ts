@@ -43,14 +43,16 @@ const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
  *
  * @example
  * ```ts
- * import { type ClaimOptions, Port } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { claim, type ClaimOptions, publish } from "@millrace/millrace/lend";
+ * import { readMessage } from "@millrace/millrace/raw";
  *
  * using here = Port.create<Uint8Array>();
  * using there = Port.attach(here.memory); // usually in another thread
  * const image: ClaimOptions = { codec: 128, tag: 7, timeout: 1000 };
- * here.claim(640, image).payload.fill(255);
- * here.publish();
- * const { codec, tag, payload } = there.readMessage()!;
+ * claim(here, 640, image).payload.fill(255);
+ * publish(here);
+ * const { codec, tag, payload } = readMessage(there)!;
  * console.log(codec, tag, payload.length); // 128 7 640
  * ```
  */
@@ -70,13 +72,14 @@ export interface ClaimOptions extends WaitOptions {
  *
  * @example
  * ```ts
- * import { type Place, Port } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { claim, type Place, publish } from "@millrace/millrace/lend";
  *
  * using here = Port.create<Uint8Array>();
  * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
- * const { area, offset, size }: Place = here.claim(4); // no view is made
+ * const { area, offset, size }: Place = claim(here, 4); // no view is made
  * for (let i = 0; i < size; i++) area[offset + i] = i;
- * here.publish();
+ * publish(here);
  * console.log(there.read()); // Uint8Array(4) [ 0, 1, 2, 3 ]
  * ```
  */
@@ -115,15 +118,16 @@ export class Place {
  *
  * @example
  * ```ts
- * import { type Lent, Port } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { type Lent, peek, release } from "@millrace/millrace/lend";
  *
  * using here = Port.create<Uint8Array>();
  * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
  * here.write(Uint8Array.of(1, 2, 3));
- * const lent: Lent | undefined = there.peek();
+ * const lent: Lent | undefined = peek(there);
  * let sum = 0;
  * for (let i = 0; i < lent!.size; i++) sum += lent!.area[lent!.offset + i]!;
- * there.release();
+ * release(there);
  * console.log(sum); // 6
  * ```
  */
@@ -228,6 +232,21 @@ class ClaimWaiter implements Waiter {
 
 /**
  * Lends the place of a message if there is room for it; otherwise returns undefined. Never waits.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { publish, tryClaim } from "@millrace/millrace/lend";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * const place = tryClaim(here, 4);
+ * if (place !== undefined) {
+ *   place.payload.fill(1);
+ *   publish(here);
+ * }
+ * console.log(there.read()); // Uint8Array(4) [ 1, 1, 1, 1 ]
+ * ```
  */
 export function tryClaim(end: WritingEnd, size: number, options?: ClaimOptions): Place | undefined {
   const out = outgoingOf(end);
@@ -270,6 +289,21 @@ function claimNow(
  *
  * @throws {ClosedError} if this end was closed meanwhile, which drops the claim.
  * @throws {PeerClosedError} and {PeerFailedError} if another call has found the reader gone.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { claim, finish, publish } from "@millrace/millrace/lend";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * for (const n of [1, 2]) {
+ *   claim(here, 16).payload[0] = n;
+ *   finish(here, 1); // one of the 16 bytes
+ * }
+ * publish(here); // both at once
+ * console.log(there.read(), there.read()); // Uint8Array(1) [ 1 ] Uint8Array(1) [ 2 ]
+ * ```
  */
 export function finish(end: WritingEnd, size?: number): void {
   const out = outgoingOf(end);
@@ -289,6 +323,18 @@ export function finish(end: WritingEnd, size?: number): void {
 /**
  * Finishes the claimed message, if a claim is open, and makes all finished messages visible. After
  * the own `close`, which has dropped them, a call without `size` does nothing. [pipe.publish_none]
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { claim, publish } from "@millrace/millrace/lend";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * claim(here, 16).payload.set([1, 2]);
+ * publish(here, 2);
+ * console.log(there.read()); // Uint8Array(2) [ 1, 2 ]
+ * ```
  */
 export function publish(end: WritingEnd, size?: number): void {
   const out = outgoingOf(end);
@@ -301,6 +347,19 @@ export function publish(end: WritingEnd, size?: number): void {
  * Gives the claimed place back unused.
  *
  * @throws {ClosedError} if this end was closed meanwhile, which drops the claim.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { abandon, claim } from "@millrace/millrace/lend";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * claim(here, 640);
+ * abandon(here);
+ * here.write(Uint8Array.of(1));
+ * console.log(there.read()); // Uint8Array(1) [ 1 ]
+ * ```
  */
 export function abandon(end: WritingEnd): void {
   const out = outgoingOf(end);
@@ -339,7 +398,22 @@ export function peek(end: ReadingEnd, options?: WaitOptions): Lent | undefined {
   return show(inc, read(inc, Mode.LEND, options));
 }
 
-/** `peek` if there is a frame; otherwise returns undefined. Never waits. */
+/**
+ * `peek` if there is a frame; otherwise returns undefined. Never waits.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { release, tryPeek } from "@millrace/millrace/lend";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * console.log(tryPeek(there)); // undefined
+ * here.write(Uint8Array.of(1, 2, 3));
+ * console.log(tryPeek(there)!.size); // 3
+ * release(there);
+ * ```
+ */
 export function tryPeek(end: ReadingEnd): Lent | undefined {
   const inc = incomingOf(end);
   return show(inc, tryRead(inc, Mode.LEND));
@@ -374,6 +448,20 @@ function show(inc: Incoming, taken: unknown): Lent | undefined {
  * Gives back what is lent. Its memory may change at once.
  *
  * @throws {ClosedError} if this end was closed meanwhile.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { peek, release } from "@millrace/millrace/lend";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * for (const n of [1, 2]) here.write(Uint8Array.of(n));
+ * for (const _ of [1, 2]) {
+ *   console.log(peek(there)!.payload[0]); // 1, then 2
+ *   release(there);
+ * }
+ * ```
  */
 export function release(end: ReadingEnd): void {
   const inc = incomingOf(end);

@@ -71,6 +71,20 @@ export function writeMany<T>(
 /**
  * How many values the last `writeMany` of an end has written: all of them, or, if it threw, those
  * before the one that failed. Nothing of that value is delivered.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readMany, writeMany, writtenOf } from "@millrace/millrace/many";
+ *
+ * using here = Port.create<number | bigint>();
+ * using there = Port.attach<number | bigint>(here.memory); // usually in another thread
+ * try {
+ *   writeMany(here, [1, 2, 3n, 4]); // JSON has no BigInt
+ * } catch {
+ *   console.log(writtenOf(here), readMany(there, 10)); // 2 [ 1, 2 ]
+ * }
+ * ```
  */
 export function writtenOf(end: object): number {
   return written.get(end) ?? 0;
@@ -105,6 +119,17 @@ function gather(out: Outgoing, values: readonly unknown[], index: number, run: S
 /**
  * Reads one message, and what else is there, up to `max` values. Blocks until there is one;
  * undefined at the timeout and at the end of the stream.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readMany, writeMany } from "@millrace/millrace/many";
+ *
+ * using here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * writeMany(here, [1, 2, 3]);
+ * console.log(readMany(there, 2), readMany(there, 2)); // [ 1, 2 ] [ 3 ]
+ * ```
  */
 export function readMany<T>(
   end: ReadingEnd<T>,
@@ -116,7 +141,22 @@ export function readMany<T>(
   return takeMany(inc, read(inc, Mode.VALUE, options), max) as T[] | undefined;
 }
 
-/** `readMany` if there is a message; otherwise returns undefined. Never waits. */
+/**
+ * `readMany` if there is a message; otherwise returns undefined. Never waits.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { tryReadMany } from "@millrace/millrace/many";
+ *
+ * using here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * console.log(tryReadMany(there, 10)); // undefined
+ * here.write(1);
+ * here.write(2);
+ * console.log(tryReadMany(there, 10)); // [ 1, 2 ]
+ * ```
+ */
 export function tryReadMany<T>(
   end: TryReadingEnd<T>,
   max: number,
@@ -126,7 +166,21 @@ export function tryReadMany<T>(
   return takeMany(inc, tryRead(inc, Mode.VALUE), max) as T[] | undefined;
 }
 
-/** `readMany` without blocking. Calls are served in the order in which they were made. */
+/**
+ * `readMany` without blocking. Calls are served in the order in which they were made.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readManyAsync, writeMany } from "@millrace/millrace/many";
+ *
+ * using here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * const values = readManyAsync(there, 10);
+ * writeMany(here, [1, 2, 3]);
+ * console.log(await values); // [ 1, 2, 3 ]
+ * ```
+ */
 export async function readManyAsync<T>(
   end: TryReadingEnd<T>,
   max: number,

@@ -24,6 +24,17 @@ import { stateOf } from "../wait/state.ts";
  * reports that. A port over a stream is no such end: it opens when its peer is there.
  *
  * @throws {ClosedError} if this end is closed or failed.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { waitForPeer } from "@millrace/millrace/peer";
+ *
+ * using here = Port.create();
+ * console.log(waitForPeer(here, { timeout: 10 })); // false
+ * using there = Port.attach(here.memory); // usually in another thread
+ * console.log(waitForPeer(here, { timeout: 10 })); // true
+ * ```
  */
 export function waitForPeer(
   { link }: ReadingEnd | WritingEnd,
@@ -39,7 +50,20 @@ export function waitForPeer(
   return isThere(link);
 }
 
-/** `waitForPeer` without blocking. */
+/**
+ * `waitForPeer` without blocking.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { waitForPeerAsync } from "@millrace/millrace/peer";
+ *
+ * using here = Port.create();
+ * const hasCome = waitForPeerAsync(here, { timeout: 1000 });
+ * using there = Port.attach(here.memory); // usually in another thread
+ * console.log(await hasCome, there.ended); // true false
+ * ```
+ */
 export async function waitForPeerAsync(
   { link }: ReadingEnd | WritingEnd,
   options: WaitOptions = {},

@@ -39,13 +39,14 @@ import { abandon, claim, publish } from "./lend.ts";
  *
  * @example
  * ```ts
- * import { type MessageInit, Port } from "@millrace/millrace";
+ * import { Port } from "@millrace/millrace";
+ * import { type MessageInit, readMessage, writeMessage } from "@millrace/millrace/raw";
  *
  * using here = Port.create();
  * using there = Port.attach(here.memory); // usually in another thread
  * const init: MessageInit = { payload: Uint8Array.of(1, 2), tag: 42 };
- * here.writeMessage(init);
- * console.log(there.readMessage()?.tag); // 42
+ * writeMessage(here, init);
+ * console.log(readMessage(there)?.tag); // 42
  * ```
  */
 export interface MessageInit extends Partial<Omit<Message, "payload">> {
@@ -53,7 +54,20 @@ export interface MessageInit extends Partial<Omit<Message, "payload">> {
   readonly payload: Uint8Array;
 }
 
-/** Writes one message whose payload is encoded already. Blocks while there is no room for it. */
+/**
+ * Writes one message whose payload is encoded already. Blocks while there is no room for it.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { writeMessage } from "@millrace/millrace/raw";
+ *
+ * using here = Port.create<unknown>();
+ * using there = Port.attach<unknown>(here.memory); // usually in another thread
+ * writeMessage(here, { codec: 2, payload: new TextEncoder().encode("[1,2]") }); // JSON
+ * console.log(there.read()); // [ 1, 2 ]
+ * ```
+ */
 export function writeMessage(end: WritingEnd, message: MessageInit, options?: WaitOptions): void {
   requireWait(options);
   const out = end.link.outgoing!;
@@ -64,6 +78,17 @@ export function writeMessage(end: WritingEnd, message: MessageInit, options?: Wa
 /**
  * Writes one message whose payload is encoded already, if there is room for all of it. Returns
  * whether it did. Never waits.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { tryWriteMessage } from "@millrace/millrace/raw";
+ *
+ * using here = Port.create({ capacity: 256 });
+ * const payload = new Uint8Array(100);
+ * console.log(tryWriteMessage(here, { payload })); // true
+ * console.log(tryWriteMessage(here, { payload })); // false
+ * ```
  */
 export function tryWriteMessage(end: TryWritingEnd, message: MessageInit): boolean {
   const out = end.link.outgoing!;
@@ -71,7 +96,20 @@ export function tryWriteMessage(end: TryWritingEnd, message: MessageInit): boole
   return isFree(out) && trySend(out, toSend(out, message, raw));
 }
 
-/** `writeMessage` without blocking: resolves when the message is in the ring. */
+/**
+ * `writeMessage` without blocking: resolves when the message is in the ring.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readMessage, writeMessageAsync } from "@millrace/millrace/raw";
+ *
+ * using here = Port.create<unknown>();
+ * using there = Port.attach<unknown>(here.memory); // usually in another thread
+ * await writeMessageAsync(here, { tag: 42, payload: Uint8Array.of(1) });
+ * console.log(readMessage(there)?.tag); // 42
+ * ```
+ */
 export async function writeMessageAsync(
   end: TryWritingEnd,
   message: MessageInit,
@@ -105,17 +143,59 @@ function toSend(out: Outgoing, message: MessageInit, given: Send): Send {
 /** What a call that does not return before it is done writes. */
 const raw: Send = makeSend(layout.FRAME_KIND_DATA);
 
-/** Reads one message without decoding it; a batch is one message. Blocks until there is one. */
+/**
+ * Reads one message without decoding it; a batch is one message. Blocks until there is one.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readMessage } from "@millrace/millrace/raw";
+ *
+ * using here = Port.create<unknown>();
+ * using there = Port.attach<unknown>(here.memory); // usually in another thread
+ * here.write([1, 2]);
+ * const { codec, payload } = readMessage(there)!;
+ * console.log(codec, new TextDecoder().decode(payload)); // 2 [1,2]
+ * ```
+ */
 export function readMessage(end: ReadingEnd, options?: WaitOptions): Message | undefined {
   return read(end.link.incoming!, Mode.MESSAGE, options) as Message | undefined;
 }
 
-/** `readMessage` if there is a message; otherwise returns undefined. Never waits. */
+/**
+ * `readMessage` if there is a message; otherwise returns undefined. Never waits.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { tryReadMessage } from "@millrace/millrace/raw";
+ *
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory); // usually in another thread
+ * console.log(tryReadMessage(there)); // undefined
+ * here.write("hello"); // as JSON, with quotes
+ * console.log(tryReadMessage(there)?.payload.length); // 7
+ * ```
+ */
 export function tryReadMessage(end: TryReadingEnd): Message | undefined {
   return tryRead(end.link.incoming!, Mode.MESSAGE) as Message | undefined;
 }
 
-/** `readMessage` without blocking. */
+/**
+ * `readMessage` without blocking.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readMessageAsync } from "@millrace/millrace/raw";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * const message = readMessageAsync(there);
+ * here.write(Uint8Array.of(1, 2));
+ * console.log((await message)?.payload); // Uint8Array(2) [ 1, 2 ]
+ * ```
+ */
 export function readMessageAsync(
   end: TryReadingEnd,
   options?: WaitOptions,
@@ -129,6 +209,19 @@ export function readMessageAsync(
  * and `tag` are then those of the message.
  *
  * @throws {RangeError} if the message does not fit; it stays, and can be read again.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readInto } from "@millrace/millrace/raw";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * const target = new Uint8Array(1024); // for all messages
+ * here.write(Uint8Array.of(1, 2, 3));
+ * const size = readInto(there, target);
+ * console.log(size, target[2]); // 3 3
+ * ```
  */
 export function readInto(
   end: ReadingEnd,
@@ -139,7 +232,22 @@ export function readInto(
   return copyTaken(inc, read(inc, Mode.SHOW, options), target);
 }
 
-/** `readInto` if there is a message; otherwise returns undefined. Never waits. */
+/**
+ * `readInto` if there is a message; otherwise returns undefined. Never waits.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { tryReadInto } from "@millrace/millrace/raw";
+ *
+ * using here = Port.create<Uint8Array>();
+ * using there = Port.attach<Uint8Array>(here.memory); // usually in another thread
+ * const target = new Uint8Array(1024);
+ * console.log(tryReadInto(there, target)); // undefined
+ * here.write(Uint8Array.of(1, 2, 3));
+ * console.log(tryReadInto(there, target)); // 3
+ * ```
+ */
 export function tryReadInto(end: TryReadingEnd, target: Uint8Array): number | undefined {
   const inc = end.link.incoming!;
   return copyTaken(inc, tryRead(inc, Mode.SHOW), target);
@@ -195,14 +303,17 @@ function copyInto({ bytes, words }: Incoming, at: number, size: number, target: 
  * const point: PlaceCodec<[number, number]> = {
  *   code: 128,
  *   encode: (value) => new Uint8Array(Float64Array.from(value).buffer),
- *   decode: (payload) => [...new Float64Array(payload.buffer, payload.byteOffset, 2)],
+ *   decode: (payload) => point.decodeFrom(payload.slice(), 0, 16),
  *   sizeOf: () => 16,
  *   encodeInto(value, place) {
  *     new Float64Array(place.buffer, place.byteOffset, 2).set(value);
  *     return 16;
  *   },
- *   decodeFrom: (area, offset) => [...new Float64Array(area.buffer, area.byteOffset + offset, 2)],
- * } as PlaceCodec<[number, number]>;
+ *   decodeFrom(area, offset) {
+ *     const [x, y] = new Float64Array(area.buffer, area.byteOffset + offset, 2);
+ *     return [x!, y!];
+ *   },
+ * };
  * using here = Port.create();
  * using there = Port.attach(here.memory, { codec: point }); // usually in another thread
  * writeWith(here, point, [0.5, -1]);
@@ -225,7 +336,28 @@ export interface PlaceCodec<In = unknown, Out = In> extends Codec<In, Out> {
   decodeFrom(area: Uint8Array, offset: number, size: number): In;
 }
 
-/** Writes one value by a codec, straight into the ring. Blocks while there is no room for it. */
+/**
+ * Writes one value by a codec, straight into the ring. Blocks while there is no room for it.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readMessage, writeWith } from "@millrace/millrace/raw";
+ *
+ * const u32 = {
+ *   code: 129,
+ *   sizeOf: () => 4,
+ *   encodeInto(value: number, place: Uint8Array) {
+ *     new DataView(place.buffer, place.byteOffset).setUint32(0, value, true);
+ *     return 4;
+ *   },
+ * };
+ * using here = Port.create();
+ * using there = Port.attach(here.memory); // usually in another thread
+ * writeWith(here, u32, 513);
+ * console.log(readMessage(there)?.payload); // Uint8Array(4) [ 1, 2, 0, 0 ]
+ * ```
+ */
 export function writeWith<Out>(
   end: WritingEnd,
   codec: Pick<PlaceCodec<never, Out>, "code" | "sizeOf" | "encodeInto">,
@@ -254,6 +386,23 @@ export function writeWith<Out>(
  * timeout and at the end of the stream.
  *
  * @throws {MessageError} `message.codec` if the message has another codec, or the codec fails.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readWith, writeMessage } from "@millrace/millrace/raw";
+ *
+ * const u32 = {
+ *   code: 129,
+ *   decode: (payload: Uint8Array) => u32.decodeFrom(payload, 0),
+ *   decodeFrom: (area: Uint8Array, offset: number): number =>
+ *     new DataView(area.buffer, area.byteOffset + offset).getUint32(0, true),
+ * };
+ * using here = Port.create();
+ * using there = Port.attach(here.memory); // usually in another thread
+ * writeMessage(here, { codec: 129, payload: Uint8Array.of(1, 2, 0, 0) });
+ * console.log(readWith(there, u32)); // 513
+ * ```
  */
 export function readWith<In>(
   end: ReadingEnd,

@@ -7,7 +7,22 @@
 import type { WaitOptions } from "../pipe/link.ts";
 import { SETTLED } from "../wait/loop.ts";
 
-/** What a readable stream is made of: a port, or the like. */
+/**
+ * What a readable stream is made of: a port, or the like.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { readableOf, type ReadsLater } from "@millrace/millrace/streams";
+ *
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory); // usually in another thread
+ * const first = async (from: ReadsLater<string>) =>
+ *   (await readableOf(from).getReader().read()).value;
+ * here.write("a");
+ * console.log(await first(there)); // a
+ * ```
+ */
 export interface ReadsLater<In> {
   /** Reads one message; undefined at the end of the stream. */
   readAsync(options?: WaitOptions): Promise<In | undefined>;
@@ -15,7 +30,23 @@ export interface ReadsLater<In> {
   close(): void;
 }
 
-/** What a writable stream is made of. */
+/**
+ * What a writable stream is made of.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { writableOf, type WritesLater } from "@millrace/millrace/streams";
+ *
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory); // usually in another thread
+ * const send = async (to: WritesLater<string>) => {
+ *   await ReadableStream.from(["a"]).pipeTo(writableOf(to));
+ * };
+ * await send(here);
+ * console.log(there.read()); // a
+ * ```
+ */
 export interface WritesLater<Out> {
   /** Writes one message. */
   writeAsync(value: Out, options?: WaitOptions): Promise<void>;

@@ -32,11 +32,12 @@ import { drop, giveUpAll, type Outgoing, pump } from "./outgoing.ts";
  * @example
  * ```ts
  * import { type Message, Port } from "@millrace/millrace";
+ * import { readMessage } from "@millrace/millrace/raw";
  *
  * using here = Port.create<string>({ codec: "text" });
  * using there = Port.attach(here.memory); // usually in another thread
  * here.write("hello");
- * const { codec, payload }: Message = there.readMessage()!;
+ * const { codec, payload }: Message = readMessage(there)!;
  * console.log(codec, payload.length); // 1 5
  * ```
  */
@@ -141,31 +142,94 @@ export interface ReaderOptions<In = unknown> extends EndpointOptions {
   readonly calls?: boolean | undefined;
 }
 
-/** What the functions of the entries take: a `Writer`, a `Reader`, a `Port`, or a `StreamPort`. */
+/**
+ * What the functions of the entries take: a `Writer`, a `Reader`, a `Port`, or a `StreamPort`.
+ *
+ * @example
+ * ```ts
+ * import { type PipeEnd, Port, Reader } from "@millrace/millrace";
+ *
+ * using port = Port.create();
+ * const isEnd = (value: unknown): value is PipeEnd =>
+ *   value instanceof Port || value instanceof Reader;
+ * console.log(isEnd(port), isEnd({})); // true false
+ * ```
+ */
 export interface PipeEnd {
   /** @internal */
   readonly link: Link;
 }
 
-/** An end that writes values: a `Writer`, or a `Port`. */
+/**
+ * An end that writes values: a `Writer`, or a `Port`.
+ *
+ * @example
+ * ```ts
+ * import { Port, type WritingEnd } from "@millrace/millrace";
+ *
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory); // usually in another thread
+ * const greet = (end: WritingEnd<string>) => end.write("hello");
+ * greet(here);
+ * console.log(there.read()); // "hello"
+ * ```
+ */
 export interface WritingEnd<T = never> extends PipeEnd {
   /** Writes one message. */
   write(value: T, options?: WaitOptions): void;
 }
 
-/** An end that reads values: a `Reader`, or a `Port`. */
+/**
+ * An end that reads values: a `Reader`, or a `Port`.
+ *
+ * @example
+ * ```ts
+ * import { Port, type ReadingEnd } from "@millrace/millrace";
+ *
+ * using here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * const next = (end: ReadingEnd<number>) => end.read({ timeout: 100 });
+ * here.write(7);
+ * console.log(next(there)); // 7
+ * ```
+ */
 export interface ReadingEnd<T = unknown> extends PipeEnd {
   /** Reads one message. */
   read(options?: WaitOptions): T | undefined;
 }
 
-/** What writes without blocking: a `Writer`, a `Port`, or a `StreamPort`. */
+/**
+ * What writes without blocking: a `Writer`, a `Port`, or a `StreamPort`.
+ *
+ * @example
+ * ```ts
+ * import { Port, type TryWritingEnd } from "@millrace/millrace";
+ *
+ * using here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * const offer = (end: TryWritingEnd<number>) => end.tryWrite(7);
+ * console.log(offer(here), there.read()); // true 7
+ * ```
+ */
 export interface TryWritingEnd<T = never> extends PipeEnd {
   /** Writes one message if there is room for all of it. */
   tryWrite(value: T): boolean;
 }
 
-/** What reads without blocking: a `Reader`, a `Port`, or a `StreamPort`. */
+/**
+ * What reads without blocking: a `Reader`, a `Port`, or a `StreamPort`.
+ *
+ * @example
+ * ```ts
+ * import { Port, type TryReadingEnd } from "@millrace/millrace";
+ *
+ * using here = Port.create<number>();
+ * using there = Port.attach<number>(here.memory); // usually in another thread
+ * const look = (end: TryReadingEnd<number>) => end.tryRead();
+ * here.write(7);
+ * console.log(look(there), look(there)); // 7 undefined
+ * ```
+ */
 export interface TryReadingEnd<T = unknown> extends PipeEnd {
   /** Reads one message if there is one. */
   tryRead(): T | undefined;

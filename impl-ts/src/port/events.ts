@@ -86,10 +86,11 @@ export type PortListener<E extends Event> =
  * @example
  * ```ts
  * import { Port, type PortListenerOptions } from "@millrace/millrace";
+ * import { writeMany } from "@millrace/millrace/many";
  *
  * using here = Port.create<number>();
  * using there = Port.attach<number>(here.memory); // usually in another thread
- * there.writeMany([1, 2]);
+ * writeMany(there, [1, 2]);
  * const once: PortListenerOptions = { once: true, signal: AbortSignal.timeout(10_000) };
  * const first = await new Promise((resolve) => here.addEventListener("message", resolve, once));
  * console.log((first as MessageEvent<number>).data, here.tryRead()); // 1 2
