@@ -176,16 +176,16 @@ Deno.test("emitTypeScript: names constants by structure, prefix and group", () =
   const text = emitTypeScript(example());
   for (
     const line of [
-      "export const FRAME_HEADER_SIZE = 16;",
-      "export const FRAME_SIZE_OFFSET = 0;",
-      "export const FRAME_SIZE_WORD = 0;",
-      "/** u8. A kind. */\nexport const FRAME_KIND_OFFSET = 4;",
-      "export const FRAME_LABEL_SIZE = 3;",
-      "export const FRAME_KIND_RETURN = 4;",
-      "export const FRAME_FLAG_TOP = 2_147_483_648;",
-      "export const FRAME_FLAG_ALL = 2_147_483_649;",
-      "export const RING_MAX = 1_073_741_824;",
-      "export const REASON_RING_CURSOR = 16;",
+      "  FRAME_HEADER_SIZE = 16,",
+      "  FRAME_SIZE_OFFSET = 0,",
+      "  FRAME_SIZE_WORD = 0,",
+      "  /** u8. A kind. */\n  FRAME_KIND_OFFSET = 4,",
+      "  FRAME_LABEL_SIZE = 3,",
+      "  FRAME_KIND_RETURN = 4,",
+      "  FRAME_FLAG_TOP = 2_147_483_648,",
+      "  FRAME_FLAG_ALL = 2_147_483_649,",
+      "  RING_MAX = 1_073_741_824,",
+      "  REASON_RING_CURSOR = 16,",
       'export type ReasonCode =\n  | "ring.cursor";',
     ]
   ) assertStringIncludes(text, line);
@@ -196,7 +196,7 @@ Deno.test("emitTypeScript: what it prints is a module that holds the numbers", a
   const layout = await readLayout(ROOT);
   const text = emitTypeScript(layout);
   const module = await import(`data:application/typescript,${encodeURIComponent(text)}`);
-  assertEquals(module.FRAME_HEADER_SIZE, 16);
+  assertEquals(module.layout.FRAME_HEADER_SIZE, 16);
   for (const { name, value } of layout.reasons) {
     assertEquals([module.reasonName(value), module.reasonValue(name)], [name, value]);
   }

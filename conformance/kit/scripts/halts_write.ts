@@ -127,7 +127,7 @@ async function flippedHead(arena: Arena, first: number, waitMs: number | undefin
   });
 }
 
-/** Gives room for a part of a message at each load of `head`: there is none for all of it at once. */
+/** Gives room for a part of a message at each load of `head`, and never for all of it at once. */
 async function roomAtEachLoad(arena: Arena): Promise<void> {
   const memory = pipe({ capacity: CAPACITY, states: statesOf("writer") });
   await Watch.on(arena, memory, { role: "writer" }, async (watch) => {
