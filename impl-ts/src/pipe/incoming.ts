@@ -688,7 +688,6 @@ export function fill(inc: Incoming): number {
   // One load only: the writer that waits looks at its deadline before it calls this again.
   let found = keepNext(inc, true);
   while (found === Found.TAKEN) found = keepNext(inc, false);
-  store(inc); // [port.publish_both]
   if (inc.cursor !== before) tendSoon(inc.link); // [port.inbox_wake]
   return mayKeep(inc) && found !== Found.IN_RING ? For.FRAMES : 0;
 }

@@ -378,9 +378,9 @@ export class Link implements Waiter {
       const isWanted = (asks & For.ROOM) !== 0 || outgoing.pendingCount > 0;
       // [port.posted]
       if (isLeft && isWanted) asks |= For.ROOM | (incoming ? fill(incoming) : 0);
-      store(outgoing); // [port.publish_both]
+      store(outgoing);
     }
-    if (incoming) store(incoming);
+    if (incoming) store(incoming); // [port.publish_both]
     return asks;
   }
 
