@@ -4,8 +4,8 @@
  * @module
  */
 
-import { drained, message, pattern, type Pipe, pipe } from "../../reference/builder.ts";
-import { text, utf8, whole } from "../../reference/builder.ts";
+import { drained, firstOf, message, part, pattern, type Pipe } from "../../reference/builder.ts";
+import { pipe, text, utf8, whole } from "../../reference/builder.ts";
 import { toHex } from "../../reference/bytes.ts";
 import type { Item } from "../../reference/case.ts";
 import { buildFrame, type FramePlan } from "../../reference/encode.ts";
@@ -224,15 +224,17 @@ async function moreAtEachLoad(arena: Arena, { about, values, wait }: ReadingWay)
 }
 
 async function overwritten(arena: Arena, { about, values, wait, waitMs }: ReadingWay) {
-  for (const size of [20, 500]) {
+  for (const [size, isInParts] of [[20, false], [500, false], [500, true]] as const) {
     const payload = pattern(size, 7);
-    const memory = pipe({
-      capacity: CAPACITY,
-      states: statesOf("reader"),
-      frames: [whole(payload, { tag: 5 })],
-    });
+    const half = size / 2;
+    const parts = [
+      firstOf(size, payload.slice(0, half), { tag: 5 }),
+      part(payload.slice(half), { tag: 5 }),
+    ];
+    const frames = isInParts ? parts : [whole(payload, { tag: 5 })];
+    const memory = pipe({ capacity: CAPACITY, states: statesOf("reader"), frames });
     await Watch.on(arena, memory, { role: "reader", values }, async (watch) => {
-      watch.step = `${size} bytes (${about}): `;
+      watch.step = `${size} bytes${isInParts ? " in two parts" : ""} (${about}): `;
       const [data, tail] = [watch.pipe.data >> 2, watch.control("tail")];
       const fill = { from: data, to: data + (tail >> 2), value: 0x5a5a5a5a };
       const plan = {

@@ -21,6 +21,8 @@ const LONG_MS = 3_000;
 const OUT = 1;
 /** A text that fits a frame beside others, and one that the ring cannot take at once. */
 const SIZES = [3, 600];
+/** One that has no room where the last one has, which must not come first. */
+const UNEVEN = [[600], [200], [3]];
 const WAYS: readonly Mixing[] = ["post", "promise", "block"];
 /** Messages of one job. */
 const COUNT = 3;
@@ -41,7 +43,7 @@ export const MIXED_SCRIPTS: Script[] = [{
     await Watch.on(arena, memory, opening, async (watch) => {
       const peer = memoryOf(watch);
       const taker = await Taker.make({ role: "writer", channel: OUT }, peer);
-      for (const order of orders(COUNT)) {
+      for (const order of [...orders(Array(COUNT).fill(SIZES)), ...orders(UNEVEN)]) {
         watch.step = `${order.map(([way, size]) => `${way} of ${size}`).join(", ")}: `;
         await mixes(watch, taker, order);
       }
@@ -51,11 +53,11 @@ export const MIXED_SCRIPTS: Script[] = [{
 
 type Order = NonNullable<Task["order"]>;
 
-/** All that can be done in one job with so many messages. */
-function orders(count: number): Order[] {
-  if (count === 0) return [[]];
-  const steps = WAYS.flatMap((way) => SIZES.map((size): Order[number] => [way, size]));
-  return orders(count - 1).flatMap((rest) => steps.map((step) => [...rest, step]));
+/** All that can be done in one job with messages of these sizes. */
+function orders(sizes: number[][]): Order[] {
+  if (sizes.length === 0) return [[]];
+  const steps = WAYS.flatMap((way) => sizes.at(-1)!.map((size): Order[number] => [way, size]));
+  return orders(sizes.slice(0, -1)).flatMap((rest) => steps.map((step) => [...rest, step]));
 }
 
 /** Has the testee do one job, and reads what comes meanwhile. */
