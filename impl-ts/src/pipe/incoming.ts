@@ -257,7 +257,7 @@ export function read(inc: Incoming, mode: Mode, options: WaitOptions | undefined
   let taken = tryRead(inc, mode);
   if (taken !== undefined || hasEnded(inc) || options?.timeout === 0) return taken;
   // Within a conversation, a peer that is awake answers in 1 to 4 µs.
-  if (glance(inc)) taken = tryRead(inc, mode);
+  if (glance(inc) && (taken = tryRead(inc, mode)) !== undefined) return taken;
   const deadline = deadlineOf(options);
   for (let waits = 0; taken === undefined && !hasEnded(inc); waits++) {
     if (waits > 0 && isPast(deadline)) break;
