@@ -84,6 +84,8 @@ Deno.test("the guide's programs are those that are expected, and each prints som
     "a_worker_that_blocks_1",
     "how_far_a_long_message_has_come_1",
     "streams_1",
+    "bytes_where_they_lie_1",
+    "what_changed_1",
     "many_ports_1",
     "the_latest_value_for_all_1",
     "a_drop_box_1",
