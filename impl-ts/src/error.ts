@@ -127,9 +127,6 @@ export type ErrorKind<E extends MillraceError> = (abstract new (...given: any[])
   [Symbol.hasInstance](value: unknown): value is E;
 };
 
-/** An error that the compiler tells from those of other kinds. */
-type Named<Name extends string> = MillraceError & { readonly name: Name };
-
 /** The name of the kind of errors with a code: the first that fits. */
 function nameOf(code: string): string {
   const kinds = {
@@ -172,7 +169,8 @@ function kind<E extends MillraceError>(name: string): ErrorKind<E> {
 export const SegmentError: ErrorKind<SegmentError> = /* @__PURE__ */ kind("SegmentError");
 
 /** An error of this kind. */
-export type SegmentError = Named<"SegmentError"> & {
+export type SegmentError = MillraceError & {
+  readonly name: "SegmentError";
   readonly code: `segment.${string}` | "mailbox.size";
 };
 
@@ -199,7 +197,7 @@ export type SegmentError = Named<"SegmentError"> & {
 export const CorruptError: ErrorKind<CorruptError> = /* @__PURE__ */ kind("CorruptError");
 
 /** An error of this kind. */
-export type CorruptError = Named<"CorruptError">;
+export type CorruptError = MillraceError & { readonly name: "CorruptError" };
 
 /**
  * One message was lost: codes `message.*`. The next call goes on with the message after it.
@@ -224,7 +222,7 @@ export type CorruptError = Named<"CorruptError">;
 export const MessageError: ErrorKind<MessageError> = /* @__PURE__ */ kind("MessageError");
 
 /** An error of this kind. */
-export type MessageError = Named<"MessageError">;
+export type MessageError = MillraceError & { readonly name: "MessageError" };
 
 /**
  * The peer has closed its endpoint without an `end` before, or a mailbox: code `peer.closed`.
@@ -248,7 +246,7 @@ export type MessageError = Named<"MessageError">;
 export const PeerClosedError: ErrorKind<PeerClosedError> = /* @__PURE__ */ kind("PeerClosedError");
 
 /** An error of this kind. */
-export type PeerClosedError = Named<"PeerClosedError">;
+export type PeerClosedError = MillraceError & { readonly name: "PeerClosedError" };
 
 /**
  * The peer's endpoint is marked failed: code `peer.failed`.
@@ -269,7 +267,7 @@ export type PeerClosedError = Named<"PeerClosedError">;
 export const PeerFailedError: ErrorKind<PeerFailedError> = /* @__PURE__ */ kind("PeerFailedError");
 
 /** An error of this kind. */
-export type PeerFailedError = Named<"PeerFailedError">;
+export type PeerFailedError = MillraceError & { readonly name: "PeerFailedError" };
 
 /**
  * This endpoint is closed (`pipe.closed`), was marked failed by somebody else (`pipe.failed`), or
@@ -289,7 +287,7 @@ export type PeerFailedError = Named<"PeerFailedError">;
 export const ClosedError: ErrorKind<ClosedError> = /* @__PURE__ */ kind("ClosedError");
 
 /** An error of this kind. */
-export type ClosedError = Named<"ClosedError">;
+export type ClosedError = MillraceError & { readonly name: "ClosedError" };
 
 /**
  * A posted message found the port's queue full, or was dropped from the queue for a newer one, as
@@ -309,7 +307,7 @@ export type ClosedError = Named<"ClosedError">;
 export const OverflowError: ErrorKind<OverflowError> = /* @__PURE__ */ kind("OverflowError");
 
 /** An error of this kind. */
-export type OverflowError = Named<"OverflowError">;
+export type OverflowError = MillraceError & { readonly name: "OverflowError" };
 
 /**
  * The deadline passed before the call could be done: code `wait.timeout`. The message is not sent.
@@ -332,7 +330,8 @@ export type OverflowError = Named<"OverflowError">;
 export const TimeoutError: ErrorKind<TimeoutError> = /* @__PURE__ */ kind("TimeoutError");
 
 /** An error of this kind. */
-export type TimeoutError = Named<"TimeoutError"> & {
+export type TimeoutError = MillraceError & {
+  readonly name: "TimeoutError";
   /**
    * Of a mailbox: whether a part of the message is in it already, so that the next write completes
    * it. A caller that wrote the message again would send it twice. [mailbox.begun]
@@ -362,7 +361,7 @@ export type TimeoutError = Named<"TimeoutError"> & {
 export const ForbiddenError: ErrorKind<ForbiddenError> = /* @__PURE__ */ kind("ForbiddenError");
 
 /** An error of this kind. */
-export type ForbiddenError = Named<"ForbiddenError">;
+export type ForbiddenError = MillraceError & { readonly name: "ForbiddenError" };
 
 /** What a message for people adds of the reason in a state word. */
 export function describe(reason: number): string {
