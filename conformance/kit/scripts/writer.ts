@@ -129,8 +129,10 @@ export const WRITER_SCRIPTS: Script[] = [
     clauses: ["pipe.owed", "frame.cancel", "pipe.owed_end", "pipe.order"],
     role: "writer",
     async play(arena) {
-      for (let count = 0; count <= 7; count++) {
-        await onStage(arena, LATE, (stage) => giveUp(stage, count));
+      for (const start of STARTS) { // from one of them, no room is left for a cancel
+        for (let count = 0; count <= 7; count++) {
+          await onStage(arena, start, (stage) => giveUp(stage, count));
+        }
       }
     },
   },
