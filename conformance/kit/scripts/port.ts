@@ -63,6 +63,14 @@ export const PORT_SCRIPTS: Script[] = [
     play: errorsInside,
   },
   {
+    id: "scripted/gives_back_waiting",
+    about: "A write waits after one of several messages was read: its room is given back first.",
+    clauses: ["port.publish_both", "ring.release_all"],
+    role: "port",
+    offers: ["inbox"],
+    play: givesBack,
+  },
+  {
     id: "scripted/hub_publish",
     about: "A wait for one client of a hub: nothing is held back from the others.",
     clauses: ["port.hub_publish", "ring.publish_all", "ring.release_all"],
@@ -99,6 +107,20 @@ async function fillOut(stage: PortStage): Promise<void> {
     stage.expect(got, "ok", "write");
   }
   stage.demand(false, "[ring.room] the ring is never full");
+}
+
+/** Without an inbox, nothing but the read has anything given back. */
+async function givesBack(arena: Arena): Promise<void> {
+  await PortStage.with(arena, PORT, { role: "port", endpoint: 1, inbox: 0 }, async (stage) => {
+    await fillOut(stage);
+    const frames = Array.from({ length: 3 }, (_, tag) => small(tag));
+    await stage.send(IN, ...frames);
+    stage.expect(listed(await stage.session().read(0)), { items: [smallItem(0)] }, "read");
+    const payload = { tag: 99, hex: counted(SIZE, 9) };
+    stage.expect(await stage.session().write(payload, true, 20), "wait.timeout", "write");
+    const [head, must] = [await stage.control(IN, "head"), stage.sent(IN) / frames.length];
+    stage.demand(head === must, `[port.publish_both] head is ${head} after the wait, not ${must}`);
+  });
 }
 
 /** Has the port wait for room; returns how many messages it took in. */
