@@ -343,7 +343,7 @@ function areCounts(endpointCount: number, channelCount: number): boolean {
 }
 
 /** Whether a value is an integer, at least 0 and below a limit. */
-function isIndex(value: number, limit: number): boolean {
+export function isIndex(value: number, limit: number): boolean {
   return value >= 0 && value < limit && Math.floor(value) === value;
 }
 

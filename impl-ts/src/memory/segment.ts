@@ -162,6 +162,12 @@ export class Segment {
    * @internal
    */
   declare causes: Map<number, { readonly generation: number; readonly cause: unknown }> | undefined;
+  /**
+   * The endpoint that is lent, while something attaches to it.
+   *
+   * @internal
+   */
+  declare lent: { readonly index: number } | undefined;
 
   private constructor(memory: Memory, words: Int32Array, plan: Plan) {
     this.memory = memory;

@@ -13,7 +13,7 @@ import { type Channel, type Geometry, recordAt, requireInteger } from "../memory
 import { layout } from "../memory/layout.ts";
 import { Selection } from "./select_set.ts";
 import {
-  DEAF,
+  Demand,
   Endpoint,
   hasLeft,
   requireVacant,
@@ -301,7 +301,8 @@ class HubEndpoint extends Endpoint {
 
   override wake(): void {
     // A peer that cannot ring has to be looked at each time.
-    const mayBeSome = this.waiters.length > FEW && (this.#demands & DEAF) === 0 && !hasLeft(this);
+    const mayBeSome = this.waiters.length > FEW && (this.#demands & Demand.DEAF) === 0 &&
+      !hasLeft(this);
     const isSome = this.#rung.take(mayBeSome ? layout.WAIT_SLICE_MS : 0);
     this.look(
       isSome ? (link) => !(link instanceof Link) || this.#rung.names(link.peer) : undefined,

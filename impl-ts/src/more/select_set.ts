@@ -20,7 +20,7 @@ import { deadlineOf, For, type Link, requireWait, type WaitOptions } from "../pi
 import { WHOLE } from "../ring/frame.ts";
 import { Bit } from "../ring/side.ts";
 import { stateOf } from "../wait/state.ts";
-import { type Endpoint, KEPT } from "../wait/endpoint.ts";
+import { Demand, type Endpoint } from "../wait/endpoint.ts";
 import { giveWay } from "../wait/loop.ts";
 import { type Sleeping, wakeLater } from "../wait/waitable.ts";
 import type { Selectable } from "./select.ts";
@@ -186,7 +186,7 @@ class Group implements Sleeping {
   }
 
   demands(): number {
-    return this.#links.reduce((all, link) => all | link.demands(), KEPT);
+    return this.#links.reduce((all, link) => all | link.demands(), Demand.KEPT);
   }
 
   tend(): void {

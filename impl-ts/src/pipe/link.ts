@@ -20,7 +20,7 @@ import { type Channel, requireInteger } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
 import { goneError, requireTimeout, type Segment } from "../memory/segment.ts";
 import { armedAt, Bit, DISARMED, hasMoved, stop, store, want } from "../ring/side.ts";
-import { type Endpoint, type EndpointOptions, KEPT, type Waiter } from "../wait/endpoint.ts";
+import { Demand, type Endpoint, type EndpointOptions, type Waiter } from "../wait/endpoint.ts";
 import { after, giveWay, keepAlive, SETTLED } from "../wait/loop.ts";
 import { causeOf, stateOf } from "../wait/state.ts";
 import { empty, fill, hasMore, type Incoming, mayGoOn, rejectAll, serve } from "./incoming.ts";
@@ -413,7 +413,7 @@ export class Link implements Waiter {
   }
 
   demands(): number {
-    return this.endpoint.demandsOf(this.peer) | (this.isKeeping ? KEPT : 0);
+    return this.endpoint.demandsOf(this.peer) | (this.isKeeping ? Demand.KEPT : 0);
   }
 
   /** Makes the link of the same endpoint to the next owner of the peer's. */

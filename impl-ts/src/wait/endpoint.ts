@@ -7,13 +7,13 @@
 
 import { forbidden, throwCannot, throwSegmentError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
-import { recordAt } from "../memory/plan.ts";
+import { isIndex, recordAt } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
 import { type Segment, throwGone } from "../memory/segment.ts";
 import { noteTurn, repeat } from "./loop.ts";
 import { defaultMechanism, type Mechanism } from "./mechanism.ts";
 import { Spinner } from "./spin.ts";
-import { changeState, ring, ringAround, stateOf, withState } from "./state.ts";
+import { changeState, isFinal, ring, ringAround, stateOf } from "./state.ts";
 
 /**
  * What an endpoint has counted since it attached.
@@ -84,34 +84,30 @@ export interface Waiter {
   /** Asks the peers to ring for it, or takes that back. */
   arm(asks: number): void;
   disarm(asks: number): void;
-  /** What its peers demand of a sleep: the bits of `Endpoint.demandsOf`, and `KEPT`. */
+  /** What its peers demand of a sleep: those of `Endpoint.demandsOf`, and `KEPT`. */
   demands(): number;
   /** Called on the event loop when something may be there. Must not run the application's code. */
   tend(): void;
 }
 
-/** What a peer demands of a sleep: short slices, as it is vacant; or to poll. */
-export const SHORT = 1;
-export const DEAF = 2;
-/** What a waiter demands: that the process may live for the sleep. */
-export const KEPT = 4;
-
-const BELL = layout.ENDPOINT_BELL_WORD;
-const STATE = layout.ENDPOINT_STATE_WORD;
-const WAKES = layout.ENDPOINT_WAKES_WORD;
-const STATE_MASK = layout.STATE_MASK;
-const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
-/** What this version understands beyond itself. [segment.features] */
-const FEATURES = 0;
+/** What is demanded of a sleep. */
+export const enum Demand {
+  /** By a peer: short slices, as it is vacant. */
+  SHORT = 1,
+  /** By a peer: to poll. */
+  DEAF = 2,
+  /** By a waiter: that the process may live for the sleep. */
+  KEPT = 4,
+}
 
 /** One endpoint, owned by the thread that made this object. */
 export class Endpoint {
-  readonly segment: Segment;
-  readonly index: number;
-  readonly mechanism: Mechanism;
-  readonly spinner: Spinner;
+  declare readonly segment: Segment;
+  declare readonly index: number;
+  declare readonly mechanism: Mechanism;
+  declare readonly spinner: Spinner;
   /** Whether the endpoint was vacated before: its rings begin where they stand. [segment.again] */
-  readonly isAgain: boolean;
+  declare readonly isAgain: boolean;
   /** All who wait on it: one port, or those of a hub. */
   readonly waiters: Waiter[] = [];
   // What `stats` tells.
@@ -150,20 +146,21 @@ export class Endpoint {
     this.mechanism = mechanism ??= defaultMechanism(segment);
     this.spinner = new Spinner(spin, mechanism);
     this.#words = words;
-    this.#bell = record + BELL;
-    this.#state = record + STATE;
-    this.#attached = vacant | ATTACHED; // [segment.again] The upper bits stay.
-    const seen = Atomics.compareExchange(words, this.#state, vacant, this.#attached);
-    if (seen === vacant) {
+    this.#bell = record + layout.ENDPOINT_BELL_WORD;
+    this.#state = record + layout.ENDPOINT_STATE_WORD;
+    this.#attached = vacant | layout.ENDPOINT_STATE_ATTACHED; // [segment.again] The upper bits stay.
+    const isTaken = Atomics.compareExchange(words, this.#state, vacant, this.#attached) !== vacant;
+    if (!isTaken) {
       // After the state: until then the record is not ours. Peers that look in between poll, and
       // the ring sends them to look again.
-      Atomics.store(words, record + WAKES, mechanism.rings);
-      Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, FEATURES);
+      Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, mechanism.rings);
+      // This version understands nothing beyond itself. [segment.features]
+      Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, 0);
     }
     this.isAgain = Atomics.load(words, record + layout.ENDPOINT_GENERATION_WORD) !== 0;
     // Also if somebody else came first, who may have died before its ring.
     ringAround(segment, index, mechanism);
-    if (seen !== vacant) throwTaken(index);
+    if (isTaken) throwTaken(index);
   }
 
   /** A copy of the counters. */
@@ -180,7 +177,7 @@ export class Endpoint {
   /** The state word of an endpoint, own or peer's, loaded once. */
   state(index: number): number {
     if (this.isDetached) throwGone();
-    return Atomics.load(this.#words, recordAt(index) + STATE);
+    return Atomics.load(this.#words, recordAt(index) + layout.ENDPOINT_STATE_WORD);
   }
 
   /** Whether an own state word is that of this owner. [segment.own_state] */
@@ -193,7 +190,8 @@ export class Endpoint {
     // [segment.state_relaxed] Two calls of `Atomics.load` took a tenth of a short write.
     const words = this.#words;
     return words[this.#state] === this.#attached &&
-      (words[recordAt(peer) + STATE]! & STATE_MASK) === ATTACHED;
+      stateOf(words[recordAt(peer) + layout.ENDPOINT_STATE_WORD]!) ===
+        layout.ENDPOINT_STATE_ATTACHED;
   }
 
   /** Whether a state ends a wait for this peer: the own one has changed, or the peer's is final. */
@@ -201,7 +199,7 @@ export class Endpoint {
     const words = this.#words;
     try {
       return Atomics.load(words, this.#state) !== this.#attached ||
-        (Atomics.load(words, recordAt(peer) + STATE) & STATE_MASK) > ATTACHED;
+        isFinal(stateOf(Atomics.load(words, recordAt(peer) + layout.ENDPOINT_STATE_WORD)));
     } catch {
       return true; // the memory is gone
     }
@@ -211,11 +209,13 @@ export class Endpoint {
   demandsOf(peer: number): number {
     const words = this.#words;
     const record = recordAt(peer);
-    if (words.length === 0) return SHORT;
+    if (this.isDetached) return Demand.SHORT;
     // [wait.vacant] Its attach will ring, or a slice will end.
-    if ((Atomics.load(words, record + STATE) & STATE_MASK) === 0) return SHORT;
+    const state = stateOf(Atomics.load(words, record + layout.ENDPOINT_STATE_WORD));
+    if (state === layout.ENDPOINT_STATE_VACANT) return Demand.SHORT;
     // [wait.mechanism] It has to ring the mechanism by which this endpoint sleeps.
-    return (Atomics.load(words, record + WAKES) & this.mechanism.sleeps) === 0 ? DEAF : 0;
+    const wakes = Atomics.load(words, record + layout.ENDPOINT_WAKES_WORD);
+    return wakes & this.mechanism.sleeps ? 0 : Demand.DEAF;
   }
 
   /** Wakes an endpoint. */
@@ -226,11 +226,8 @@ export class Endpoint {
 
   /** Ends this endpoint, and every wait of it. [pipe.close] */
   close(): void {
-    const { segment, index, mechanism } = this;
-    const closed = withState(this.#attached, layout.ENDPOINT_STATE_CLOSED);
-    if (!this.isDetached) {
-      changeState(segment, index, (word) => this.isOwn(word) ? closed : undefined, mechanism);
-    }
+    const generation = this.#attached >>> layout.REASON_SHIFT;
+    if (!this.isDetached) changeState(this.segment, this.index, 0, this.mechanism, generation);
     this.look();
   }
 
@@ -244,9 +241,15 @@ export class Endpoint {
   wait(waiter: Waiter, asks: number, deadline: number, waits: number = 0): boolean {
     let all = waiter.prepare(asks);
     const { spinner } = this;
-    if (!spinner.blocks) return this.#lookOnly(waiter, all, waits);
+    if (!spinner.blocks) {
+      const most = layout.WAIT_NO_BLOCK_LOOKS;
+      for (let looks = waits ? 1 : most / 4; looks-- > 0 && waits < most / 8;) {
+        if (finds(waiter, all)) return true;
+      }
+      throw forbidden();
+    }
     // A peer that has not attached takes longer than a spin, and says nothing of those to come.
-    const mayHit = spinner.isDue() && (waiter.demands() & SHORT) === 0;
+    const mayHit = spinner.isDue() && !(waiter.demands() & Demand.SHORT);
     if (mayHit && spinner.spin(waiter, all, spinner.budget, deadline)) return true;
     // A first look at the clock takes a worker of Node 0.7 ms.
     const { learns } = spinner;
@@ -263,14 +266,6 @@ export class Endpoint {
     }
   }
 
-  #lookOnly(waiter: Waiter, asks: number, waits: number): true {
-    const looks = waits === 0 ? layout.WAIT_NO_BLOCK_LOOKS / 4 : 1;
-    for (let i = 0; i < looks && waits < layout.WAIT_NO_BLOCK_LOOKS / 8; i++) {
-      if (finds(waiter, asks)) return true;
-    }
-    throw forbidden();
-  }
-
   /** Sleeps once, for so many milliseconds and at most a slice. False: something was there. */
   #doze(waiter: Waiter, asks: number, ms: number): boolean {
     const { mechanism } = this;
@@ -285,7 +280,7 @@ export class Endpoint {
         const demands = waiter.demands();
         const slice = this.#sliceMs(demands);
         const isOver = mechanism.sleep(this.#words, this.#bell, bell, Math.min(ms, slice));
-        const isLate = isOver === false && (demands & DEAF) === 0 && slice <= ms;
+        const isLate = isOver === false && !(demands & Demand.DEAF) && slice <= ms;
         if (isLate && finds(waiter, asks)) this.lateWakes++;
         mechanism.checkPeers?.();
       }
@@ -297,8 +292,8 @@ export class Endpoint {
 
   /** The longest sleep, in milliseconds. [wait.slice] [wait.poll] */
   #sliceMs(demands: number): number {
-    if ((demands & DEAF) !== 0) return layout.WAIT_POLL_MS;
-    const isShort = (demands & SHORT) !== 0 || this.mechanism.checkPeers !== undefined;
+    if (demands & Demand.DEAF) return layout.WAIT_POLL_MS;
+    const isShort = demands & Demand.SHORT || this.mechanism.checkPeers;
     return isShort ? layout.WAIT_SLICE_MS : layout.WAIT_SLICE_ATTACHED_MS;
   }
 
@@ -313,20 +308,19 @@ export class Endpoint {
    */
   listen(bell: number, _more?: Waiter): void {
     let demands = this.demands();
-    if (!this.#isAsleep && (demands & DEAF) === 0) {
+    if (!this.#isAsleep && !(demands & Demand.DEAF)) {
       // No timeout of its own, which took a noticeable part of an echo between two event loops.
-      const isKept = (demands & KEPT) !== 0;
+      const isKept = (demands & Demand.KEPT) !== 0;
       const sleep = this.mechanism.sleepAsync(this.#words, this.#bell, bell, Infinity, isKept);
-      if (sleep === undefined) demands |= DEAF;
-      else {
+      if (sleep) {
         this.#isAsleep = true;
         this.parks++;
         sleep.then(this.#woken, this.#woken);
-      }
+      } else demands |= Demand.DEAF;
     }
     this.#asleepFor = bell;
     // A timer fires up to 1 ms late, so one that polls has a period that is shorter by that.
-    const ms = this.#sliceMs(demands) - ((demands & DEAF) !== 0 ? 1 : 0);
+    const ms = this.#sliceMs(demands) - (demands & Demand.DEAF ? 1 : 0);
     if (ms === this.#timerMs) return;
     this.#stopTimer?.();
     this.#timerMs = ms;
@@ -336,7 +330,7 @@ export class Endpoint {
   /** What the peers of all who wait demand of the sleep of the event loop. */
   demands(): number {
     let demands = 0;
-    for (const waiter of this.waiters) if (waiter.asks !== 0) demands |= waiter.demands();
+    for (const waiter of this.waiters) if (waiter.asks) demands |= waiter.demands();
     return demands;
   }
 
@@ -347,7 +341,7 @@ export class Endpoint {
 
   /** A slice has ended: looks at everything, liveness included. [wait.liveness] */
   #tick(): void {
-    if (this.waiters.every(({ asks }) => asks === 0)) {
+    if (!this.#isAsked) {
       this.#stopTimer!();
       this.#timerMs = 0;
       return;
@@ -368,7 +362,7 @@ export class Endpoint {
     let found = false;
     for (let i = 0; i < waiters.length; i++) {
       const waiter = waiters[i]!;
-      if (waiter.asks === 0 || !isMeant(waiter)) continue;
+      if (!waiter.asks || !isMeant(waiter)) continue;
       if (!this.isDetached) { // if the memory is gone, each finds that out
         waiter.arm(waiter.asks);
         if (!finds(waiter, waiter.asks)) continue;
@@ -376,8 +370,13 @@ export class Endpoint {
       found = true;
       waiter.tend();
     }
-    if (waiters.some(({ asks }) => asks !== 0)) this.listen(bell);
+    if (this.#isAsked) this.listen(bell);
     return found;
+  }
+
+  /** Whether anybody waits. */
+  get #isAsked(): boolean {
+    return this.waiters.some(({ asks }) => asks);
   }
 }
 
@@ -392,17 +391,15 @@ function finds(waiter: Waiter, asks: number): boolean {
  * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
  */
 export function requireVacant(segment: Segment, index: number): number {
-  if (!Number.isInteger(index) || index < 0 || index >= segment.endpointCount) {
-    throwSegmentError("endpoint", `attach endpoint ${index}: no such one`);
-  }
-  const word = Atomics.load(segment.control, recordAt(index) + STATE);
-  const isLent = lent !== undefined && isAt(lent, segment, index);
-  if (stateOf(word) !== layout.ENDPOINT_STATE_VACANT && !isLent) throwTaken(index);
-  return word;
+  const word = isIndex(index, segment.endpointCount)
+    ? Atomics.load(segment.control, recordAt(index) + layout.ENDPOINT_STATE_WORD)
+    : layout.ENDPOINT_STATE_CLOSED;
+  const isVacant = stateOf(word) === layout.ENDPOINT_STATE_VACANT || segment.lent?.index === index;
+  return isVacant ? word : throwTaken(index);
 }
 
 function throwTaken(index: number): never {
-  const why = "it is taken; a port has two ends, and a Hub has more";
+  const why = "it is taken, or none: a port has two ends, a Hub has more";
   throwSegmentError("endpoint", `attach endpoint ${index}: ${why}`);
 }
 
@@ -411,21 +408,16 @@ export function hasLeft(endpoint: Endpoint): boolean {
   return !endpoint.isOwn(endpoint.state(endpoint.index));
 }
 
-/** The endpoint that is lent, while something attaches to it. */
-let lent: Endpoint | undefined;
-
 /** Takes a vacant endpoint for this thread, or the one that is lent. */
 export function attachEndpoint(
   segment: Segment,
   index: number,
   options?: EndpointOptions,
 ): Endpoint {
-  if (lent === undefined || !isAt(lent, segment, index)) {
-    return new Endpoint(segment, index, options);
-  }
-  const endpoint = lent;
-  lent = undefined;
-  return endpoint;
+  const { lent } = segment;
+  if (lent?.index !== index) return new Endpoint(segment, index, options);
+  segment.lent = undefined;
+  return lent as Endpoint;
 }
 
 /**
@@ -434,16 +426,13 @@ export function attachEndpoint(
  * @throws {TypeError} if it attaches to nothing, or elsewhere.
  */
 export function lendEndpoint<T>(endpoint: Endpoint, attach: () => T): T {
-  lent = endpoint;
+  const { segment } = endpoint;
+  segment.lent = endpoint;
   try {
     const user = attach();
-    if (lent === undefined) return user;
+    if (!segment.lent) return user;
   } finally {
-    lent = undefined;
+    segment.lent = undefined;
   }
   throwCannot(`lend endpoint ${endpoint.index}: nothing has attached to it`);
-}
-
-function isAt(endpoint: Endpoint, segment: Segment, index: number): boolean {
-  return endpoint.segment === segment && endpoint.index === index;
 }

@@ -72,19 +72,16 @@ export interface Mechanism {
   isAlive?(endpoint: number): boolean;
 }
 
-/** Whether this thread may block: a browser's main thread and some worklets may not. Tried once. */
+/** Whether this thread may block: a browser's main thread and some worklets may not. */
 export function mayBlock(): boolean {
-  if (allowed !== undefined) return allowed;
   try {
     sleepBlind(0);
-    allowed = true;
+    return true;
   } catch {
-    allowed = false;
+    return false;
   }
-  return allowed;
 }
 
-let allowed: boolean | undefined;
 let agent: Mechanism | undefined;
 let polling: Mechanism | undefined;
 

@@ -11,10 +11,6 @@ import type { Segment } from "../memory/segment.ts";
 import { peersOf, recordAt, requireInteger } from "../memory/plan.ts";
 import { defaultMechanism, type Mechanism } from "./mechanism.ts";
 
-const STATE_WORD = layout.ENDPOINT_STATE_WORD;
-const VACANT = layout.ENDPOINT_STATE_VACANT;
-const ATTACHED = layout.ENDPOINT_STATE_ATTACHED;
-
 /**
  * Closes an endpoint on behalf of its owner, from any thread: the owner's waits end with
  * `pipe.closed`. Returns whether it closed the endpoint; false if the endpoint is vacant or its
@@ -39,9 +35,7 @@ export function closeEndpoint(
   generation?: number,
 ): boolean {
   requireInteger("index", index, 0, segment.endpointCount - 1);
-  const change = (word: number) =>
-    stateOf(word) === ATTACHED ? withState(word, layout.ENDPOINT_STATE_CLOSED) : undefined;
-  return changeState(segment, index, change, mechanism, generation);
+  return changeState(segment, index, 0, mechanism, generation);
 }
 
 /**
@@ -86,8 +80,7 @@ export function markFailed(
   generation?: number,
 ): boolean {
   const failed = layout.ENDPOINT_STATE_FAILED | (reason << layout.REASON_SHIFT);
-  const change = (word: number) => isFinal(stateOf(word)) ? undefined : failed;
-  return changeState(segment, index, change, mechanism, generation);
+  return changeState(segment, index, failed, mechanism, generation);
 }
 
 /**
@@ -132,43 +125,38 @@ export function stateOf(word: number): number {
 
 /** Whether a state is final, or has a value that no endpoint may store. */
 export function isFinal(state: number): boolean {
-  return state > ATTACHED;
-}
-
-/**
- * The same state word with another state; the upper bits stay as they are. [segment.state_reason]
- */
-export function withState(word: number, state: number): number {
-  return word & ~layout.STATE_MASK | state;
+  return state > layout.ENDPOINT_STATE_ATTACHED;
 }
 
 /** The vacant state word of a generation, with the low bits of that. [segment.vacate_state] */
 export function vacantWord(generation: number): number {
-  return generation << layout.REASON_SHIFT | VACANT;
+  return generation << layout.REASON_SHIFT | layout.ENDPOINT_STATE_VACANT;
 }
 
 /**
- * Changes the state word of an endpoint to what `change` returns for the present word; `change`
- * returns undefined if that state must not be changed. Returns false if the change was dropped. It
- * applies to the owner of `generation`, or, without one, to the owner that the first attempt finds.
- * [segment.state_change] [segment.state_owner]
+ * Changes the state word of an endpoint to `failed`, unless it is final; with 0, to closed, if it is
+ * attached, and the upper bits stay. Returns false if the change was dropped. It applies to the owner
+ * of `generation`, or, without one, to the owner that the first attempt finds. [segment.state_change]
+ * [segment.state_owner] [segment.state_reason]
  */
 export function changeState(
   segment: Segment,
   index: number,
-  change: (word: number) => number | undefined,
+  failed: number,
   mechanism: Mechanism = defaultMechanism(segment),
   generation?: number,
 ): boolean {
   const words = segment.control;
-  const at = recordAt(index) + STATE_WORD;
+  const at = recordAt(index) + layout.ENDPOINT_STATE_WORD;
   let owner = generation === undefined ? undefined : vacantWord(generation);
   let changed = false;
   for (let attempt = 0; attempt < layout.STATE_TRIES && !changed; attempt++) {
     const seen = Atomics.load(words, at);
-    const to = change(seen);
-    const bits = withState(seen, VACANT);
-    if (to === undefined || (owner ??= bits) !== bits) break;
+    const state = stateOf(seen);
+    const bits = seen & ~layout.STATE_MASK;
+    const isLeft = isFinal(state) || !(failed || state) || (owner ??= bits) !== bits;
+    if (isLeft) break;
+    const to = failed || bits | layout.ENDPOINT_STATE_CLOSED;
     // The exchange expects the exact word that was loaded, so it never overwrites a final state.
     changed = Atomics.compareExchange(words, at, seen, to) === seen;
   }

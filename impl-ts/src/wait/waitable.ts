@@ -6,7 +6,7 @@
  */
 
 import { clearTimeout, now, setTimeout } from "../memory/clock.ts";
-import { type Endpoint, KEPT, type Waiter } from "./endpoint.ts";
+import { Demand, type Endpoint, type Waiter } from "./endpoint.ts";
 import { giveWay, keepAlive, TIMER_MAX_MS } from "./loop.ts";
 
 /** What a wait waits for and what ends it: one side of a ring, or several of them together. */
@@ -111,8 +111,8 @@ class WaitableWaiter implements Sleeping {
 
   demands(): number {
     const { peer, parts = [this.#what] } = this.#what;
-    if (parts.length === 0) return KEPT | this.#endpoint.demandsOf(peer);
-    return parts.reduce((all, part) => all | this.#endpoint.demandsOf(part.peer), KEPT);
+    if (parts.length === 0) return Demand.KEPT | this.#endpoint.demandsOf(peer);
+    return parts.reduce((all, part) => all | this.#endpoint.demandsOf(part.peer), Demand.KEPT);
   }
 
   tend(): void {
