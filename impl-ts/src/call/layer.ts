@@ -27,7 +27,7 @@ import {
 } from "../pipe/incoming.ts";
 import { For, type Link, type Message, noteKeeping, stateError, tendSoon } from "../pipe/link.ts";
 import { giveUpAll, type Outgoing } from "../pipe/outgoing.ts";
-import { type FrameReader, WHOLE } from "../ring/frame.ts";
+import { type FrameReader, Head } from "../ring/frame.ts";
 import { Bit, load } from "../ring/side.ts";
 import { Callee, strayError } from "./callee.ts";
 import { Caller, lateError, type OwnCall } from "./caller.ts";
@@ -119,7 +119,7 @@ export class CallLayer implements Route {
     if (mode === Mode.PASS && !this.#passes(frame)) return Found.IN_RING;
     let payload: Uint8Array | undefined;
     try {
-      if (flags === WHOLE) {
+      if (flags === Head.WHOLE) {
         admit(inc, frame.size);
         payload = copyFrame(inc);
       } else payload = collect(inc);
@@ -136,7 +136,7 @@ export class CallLayer implements Route {
   #passes({ kind, codec, tag, size, flags }: FrameReader): boolean {
     if (kind !== CALL) return isAnswer(kind, tag) && this.caller.has(tag);
     const mark = (tag & layout.CALL_MARK_ALL) >>> 0;
-    const isBare = flags === WHOLE && size === 0 && codec === layout.CODEC_VALUES;
+    const isBare = flags === Head.WHOLE && size === 0 && codec === layout.CODEC_VALUES;
     return isBare && mark !== 0 && mark !== layout.CALL_MARK_ALL &&
       (tag & layout.CALL_ID_MAX) !== 0;
   }

@@ -12,6 +12,5 @@ export function pathOf(key: string): string {
 /** What an error message calls an object. */
 export function instanceName(value: object): string {
   const { constructor } = value as { constructor?: { name?: unknown } };
-  const name = constructor?.name;
-  return `an instance of ${typeof name === "string" && name !== "" ? name : "a class"}`;
+  return `an instance of ${constructor?.name || "a class"}`;
 }

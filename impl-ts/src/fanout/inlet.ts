@@ -21,7 +21,7 @@ import { copyInto, KeptTarget } from "../codec/payload.ts";
 import { MillraceError, raise, throwRangeError } from "../error.ts";
 import { BROKEN, Place, SOUND } from "./place.ts";
 import type { FanoutReaderOptions } from "./reader.ts";
-import { FrameReader, WHOLE } from "../ring/frame.ts";
+import { FrameReader, Head } from "../ring/frame.ts";
 import { layout, reasonName } from "../memory/layout.ts";
 import {
   closedError,
@@ -352,7 +352,7 @@ export class FanoutInlet implements Waitable {
   #checkMessage(): number {
     const frame = this.#frame;
     const place = this.place;
-    if (frame.flags !== WHOLE) return layout.REASON_FRAME_FLAGS;
+    if (frame.flags !== Head.WHOLE) return layout.REASON_FRAME_FLAGS;
     if (!place.isLossy) return 0;
     if (frame.extent > place.capacity >> 2) return layout.REASON_FRAME_SIZE;
     const number = this.#number;

@@ -7,7 +7,7 @@
 import { type Codec, type CodecName, requireCodec } from "../codec/codec.ts";
 import { detach, encodePayload, makePayload, type Payload, takeBytes } from "../codec/payload.ts";
 import { MillraceError, raise, requireOptions } from "../error.ts";
-import { extentOf, packKind, WHOLE, writeHeader } from "../ring/frame.ts";
+import { extentOf, Head, packKind, writeHeader } from "../ring/frame.ts";
 import {
   fanoutChannel,
   type FanoutHandoff,
@@ -49,7 +49,7 @@ const READERS_WANT = layout.FANOUT_READERS_WANT_WORD;
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const EXTENSION_SIZE = layout.HEADER_EXTENSION_SIZE;
 const RESERVE = layout.RING_RESERVE;
-const DATA = /* @__PURE__ */ packKind(layout.FRAME_KIND_DATA, WHOLE, 0);
+const DATA = /* @__PURE__ */ packKind(layout.FRAME_KIND_DATA, Head.WHOLE, 0);
 const EXTENDED = /* @__PURE__ */ packKind(0, layout.FRAME_FLAG_EXTENDED, 0);
 /**
  * [frame.pad] [frame.end] All fields of these two are 0, except the kind, and the size of a pad.

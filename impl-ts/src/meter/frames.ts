@@ -8,7 +8,7 @@
  */
 
 import { layout } from "../memory/layout.ts";
-import { extentOf, WHOLE } from "../ring/frame.ts";
+import { extentOf, Head } from "../ring/frame.ts";
 import type { Side } from "../ring/side.ts";
 
 /** Where the kind and the flags stand in the second word of a header. */
@@ -49,7 +49,7 @@ export function countBetween({ words, base, capacity }: Side, from: number, to: 
 /** Counts a frame of a message; a message counts with its last one. */
 export function pass(passed: Passed, all: number, size: number): void {
   const flags = all & (FIRST | LAST | CANCEL);
-  if (flags === WHOLE) {
+  if (flags === Head.WHOLE) {
     passed.messages++;
     passed.bytes += size;
     return;

@@ -7,7 +7,7 @@
 import { layout } from "../memory/layout.ts";
 import { Incoming, Mode } from "../pipe/incoming.ts";
 import type { Message } from "../pipe/link.ts";
-import { FrameReader, WHOLE } from "../ring/frame.ts";
+import { FrameReader, Head } from "../ring/frame.ts";
 import { countBetween } from "./frames.ts";
 import { Laps } from "./laps.ts";
 import { Tally } from "./tally.ts";
@@ -64,10 +64,10 @@ export class IncomingGauge {
     let isRest = false;
     if (kept === undefined) {
       const isLent = mode === Mode.LEND && isInRing;
-      isRest = isLent && !frame.isFirst && frame.flags !== WHOLE;
+      isRest = isLent && !frame.isFirst && frame.flags !== Head.WHOLE;
       if (!isLent || frame.isLast) {
         this.messages++;
-        this.bytes += frame.flags === WHOLE
+        this.bytes += frame.flags === Head.WHOLE
           ? frame.size
           : frame.received + (isLent ? frame.size : 0);
       }

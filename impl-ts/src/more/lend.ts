@@ -32,7 +32,7 @@ import {
   pump,
   requireWritable,
 } from "../pipe/outgoing.ts";
-import { extentOf, packKind, WHOLE } from "../ring/frame.ts";
+import { extentOf, Head, packKind } from "../ring/frame.ts";
 import { Bit, hasMoved, placeOf, store } from "../ring/side.ts";
 import type { Waiter } from "../wait/endpoint.ts";
 
@@ -316,7 +316,7 @@ export function finish(end: WritingEnd, size?: number): void {
   if (size !== undefined) requireInteger("size", size, 0, place.size);
   out.bits &= ~Bit.LENT;
   makeRoom(out, extentOf(place.size), layout.RING_RESERVE); // there is room: only a pad is placed
-  const form = packKind(layout.FRAME_KIND_DATA, WHOLE, place.codec);
+  const form = packKind(layout.FRAME_KIND_DATA, Head.WHOLE, place.codec);
   out.finish(size ?? place.size, form, place.tag);
 }
 

@@ -17,7 +17,7 @@ import {
   pull,
 } from "../pipe/incoming.ts";
 import { deadlineOf, For, type Link, requireWait, type WaitOptions } from "../pipe/link.ts";
-import { WHOLE } from "../ring/frame.ts";
+import { Head } from "../ring/frame.ts";
 import { Bit } from "../ring/side.ts";
 import { stateOf } from "../wait/state.ts";
 import { Demand, type Endpoint } from "../wait/endpoint.ts";
@@ -136,7 +136,7 @@ function shows(incoming: Incoming, mayLoad: boolean): boolean {
       if (found === Found.NOTHING) return false;
       if (found === Found.TAKEN) continue;
       // Of a message of several frames, only a read that finds the last one returns something.
-      if (incoming.frame.flags === WHOLE || isLending(incoming)) return true;
+      if (incoming.frame.flags === Head.WHOLE || isLending(incoming)) return true;
       const kept = keepNext(incoming, mayLoad);
       if (kept !== Found.TAKEN) return kept === Found.IN_RING; // a read has to collect it
     }

@@ -22,7 +22,7 @@ import { lostError, MillraceError, type ReasonCode, throwCannot } from "../error
 import { layout } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { isPast } from "../memory/segment.ts";
-import { FrameReader, WHOLE } from "../ring/frame.ts";
+import { FrameReader, Head } from "../ring/frame.ts";
 import { Bit, hasMoved, load, markFaulty, placeOf, Side, store } from "../ring/side.ts";
 import type { Outgoing } from "./outgoing.ts";
 import {
@@ -466,7 +466,7 @@ export function pull(inc: Incoming, mode: Mode, mayLoad: boolean): Found {
       const known = (inc.peerCursor - inc.cursor) | 0;
       const reason = frame.check(words, placeOf(inc) / 4, known, toEnd, capacity >> 1);
       if (reason !== 0) throw fail(inc, reason);
-      if (frame.flags === WHOLE && frame.kind === DATA) {
+      if (frame.flags === Head.WHOLE && frame.kind === DATA) {
         if (mode >= Mode.LOOK) return Found.IN_RING;
         if (frame.size > inc.jsonLimit) admit(inc, frame.size); // the lower limit of the two
         return Found.IN_RING;
@@ -509,7 +509,7 @@ function arrive(inc: Incoming, mode: Mode): Found {
   if (kind > END && route) return route.accept(mode);
   if (mode >= Mode.LOOK && !(isEnd && (isDropped || !frame.inProgress))) return Found.IN_RING;
   if (isEnd) return arriveEnd(inc);
-  if (flags !== WHOLE) return arriveChunk(inc, mode);
+  if (flags !== Head.WHOLE) return arriveChunk(inc, mode);
   admit(inc, frame.size);
   return Found.IN_RING;
 }
@@ -628,7 +628,7 @@ function refuse(inc: Incoming, code: ReasonCode, why: string): never {
 /** Goes on after the frame; gives its room back now, or with later ones. [ring.release_early] */
 export function releaseFrame(inc: Incoming): void {
   const { frame } = inc;
-  if (frame.flags !== WHOLE) frame.accept();
+  if (frame.flags !== Head.WHOLE) frame.accept();
   const cursor = inc.cursor = (inc.cursor + frame.extent) | 0;
   const isDue = cursor === inc.peerCursor || ((cursor - inc.published) | 0) >= inc.capacity >> 2;
   // [ring.release_asked] A writer that waits for a few bytes does not wait for a quarter.

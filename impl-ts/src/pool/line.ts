@@ -47,7 +47,7 @@ import {
   whileEncoding,
 } from "../pipe/outgoing.ts";
 import type { Port } from "../port/port.ts";
-import { WHOLE } from "../ring/frame.ts";
+import { Head } from "../ring/frame.ts";
 import { Bit, load, placeOf } from "../ring/side.ts";
 import { nextTask, SETTLED, turn } from "../wait/loop.ts";
 import { numberAfter } from "./gauge.ts";
@@ -294,7 +294,7 @@ export class Line implements Delivery {
       if (!isQueued) {
         // The inbox's limit does not count for a list: that of its items does.
         if (pull(inc, Mode.LOOK, mayLoad) !== Found.IN_RING) return false;
-        if (frame.flags === WHOLE && frame.size <= LIST_SIZE) {
+        if (frame.flags === Head.WHOLE && frame.size <= LIST_SIZE) {
           this.#takeCopy();
           return true;
         }

@@ -6,42 +6,34 @@
 
 import { layout } from "../memory/layout.ts";
 
-const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
-const ALIGN = layout.FRAME_ALIGN;
-const FIRST = layout.FRAME_FLAG_FIRST;
-const LAST = layout.FRAME_FLAG_LAST;
-const CANCEL = layout.FRAME_FLAG_CANCEL;
-const EXTENDED = layout.FRAME_FLAG_EXTENDED;
-const KIND_SHIFT = 8 * (layout.FRAME_KIND_OFFSET - 4);
-const FLAGS_SHIFT = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
-const CODEC_SHIFT = 8 * (layout.FRAME_CODEC_OFFSET - 4);
-const RESERVED_SHIFT = 8 * (layout.FRAME_RESERVED_OFFSET - 4);
-
 /**
- * The `total` of a message whose writer does not know its size: greater than any number of bytes.
+ * The second word of a header: where its fields stand in it, and what is in those of the most common
+ * frames. An `enum`, as bundlers put its members in place.
  */
-export const TOTAL_UNKNOWN: number = Infinity;
-
-/** The flags of a frame that is a whole message. [frame.whole] */
-export const WHOLE: number = FIRST | LAST;
-
-/**
- * The second header words of the most common frames, whole messages with codec 0: of kind data, and
- * of the first and the last kind of calls, between which is only another one.
- */
-const WHOLE_DATA = /* @__PURE__ */ packKind(layout.FRAME_KIND_DATA, WHOLE, 0);
-const WHOLE_CALL = /* @__PURE__ */ packKind(layout.FRAME_KIND_CALL, WHOLE, 0);
-const WHOLE_THROW = /* @__PURE__ */ packKind(layout.FRAME_KIND_THROW, WHOLE, 0);
-const CODEC_MASK = 0xff << CODEC_SHIFT;
+export const enum Head {
+  FLAGS_SHIFT = 8,
+  CODEC_SHIFT = 16,
+  RESERVED_SHIFT = 24,
+  CODEC_MASK = 0xff << CODEC_SHIFT,
+  /** The flags of a frame that is a whole message: `first` and `last`. [frame.whole] */
+  WHOLE = 3,
+  /**
+   * Whole messages with codec 0: of kind data, and of the first and the last kind of calls, between
+   * which is only another one.
+   */
+  WHOLE_DATA = WHOLE << FLAGS_SHIFT | 1,
+  WHOLE_CALL = WHOLE << FLAGS_SHIFT | 3,
+  WHOLE_THROW = WHOLE << FLAGS_SHIFT | 5,
+}
 
 /** How many bytes a frame with a payload of `size` bytes takes in the ring. [frame.extent] */
 export function extentOf(size: number): number {
-  return (size + HEADER_SIZE + ALIGN - 1) & -ALIGN;
+  return (size + layout.FRAME_HEADER_SIZE + layout.FRAME_ALIGN - 1) & -layout.FRAME_ALIGN;
 }
 
 /** Packs kind, flags and codec into the second word of a header; the reserved byte is 0. */
 export function packKind(kind: number, flags: number, codec: number): number {
-  return (kind << KIND_SHIFT) | (flags << FLAGS_SHIFT) | (codec << CODEC_SHIFT);
+  return kind | (flags << Head.FLAGS_SHIFT) | (codec << Head.CODEC_SHIFT);
 }
 
 /**
@@ -49,9 +41,10 @@ export function packKind(kind: number, flags: number, codec: number): number {
  * [frame.check]
  */
 export function areMessageFlags(flags: number, codec: number): boolean {
-  const others = flags & ~EXTENDED;
-  if (codec === layout.CODEC_JSON_BATCH) return others === WHOLE;
-  return others <= WHOLE || flags === (LAST | CANCEL);
+  const others = flags & ~layout.FRAME_FLAG_EXTENDED;
+  if (codec === layout.CODEC_JSON_BATCH) return others === Head.WHOLE;
+  return others <= Head.WHOLE ||
+    flags === (layout.FRAME_FLAG_LAST | layout.FRAME_FLAG_CANCEL);
 }
 
 /** Writes all fields of a frame's header at word `index`. [frame.header] */
@@ -74,18 +67,18 @@ export function writeHeader(
  */
 export class FrameReader {
   /** How many bytes of the message the frame has: its payload without the first `lead` bytes. */
-  size = 0;
+  declare size: number;
   /** How many bytes of the payload come before those: a header extension, and the preamble. */
-  lead = 0;
+  declare lead: number;
   /** How many bytes the frame takes in the ring. */
-  extent = 0;
-  kind = 0;
+  declare extent: number;
+  declare kind: number;
   /** The flags without `extended`, which has no meaning after the checks. [frame.skip_extension] */
-  flags = 0;
-  codec = 0;
-  tag = 0;
-  /** How many bytes the whole message has, or `TOTAL_UNKNOWN`. */
-  total = 0;
+  declare flags: number;
+  declare codec: number;
+  declare tag: number;
+  /** How many bytes the whole message has, or Infinity, if its writer did not know that when it began. */
+  declare total: number;
   /** How many bytes of the message in progress were accepted so far. */
   received = 0;
   /** Whether a multipart message has begun and its last frame has not come. */
@@ -104,17 +97,17 @@ export class FrameReader {
 
   /** Whether this is the first of several frames of a message. */
   get isFirst(): boolean {
-    return this.flags === FIRST;
+    return this.flags === layout.FRAME_FLAG_FIRST;
   }
 
   /** Whether this is the last frame of its message. */
   get isLast(): boolean {
-    return (this.flags & LAST) !== 0;
+    return (this.flags & layout.FRAME_FLAG_LAST) !== 0;
   }
 
   /** Whether the writer did not know the size of the message when it began to write it. */
   get isUnknown(): boolean {
-    return this.total === TOTAL_UNKNOWN;
+    return this.total === Infinity;
   }
 
   /**
@@ -129,20 +122,23 @@ export class FrameReader {
     this.size = this.total = size;
     this.lead = 0;
     this.extent = extentOf(size);
-    this.kind = (word >>> KIND_SHIFT) & 0xff;
-    this.flags = (word >>> FLAGS_SHIFT) & 0xff;
-    this.codec = (word >>> CODEC_SHIFT) & 0xff;
+    this.kind = word & 0xff;
+    this.flags = (word >>> Head.FLAGS_SHIFT) & 0xff;
+    this.codec = (word >>> Head.CODEC_SHIFT) & 0xff;
     this.tag = words[index + 2]!;
     const room = available < toEnd ? available : toEnd;
-    const form = word & ~CODEC_MASK;
-    const isCommon = form === WHOLE_DATA || (form >= WHOLE_CALL && form <= WHOLE_THROW);
+    const form = word & ~Head.CODEC_MASK;
+    const isCommon = form === Head.WHOLE_DATA ||
+      (form >= Head.WHOLE_CALL && form <= Head.WHOLE_THROW);
     if (!isCommon || this.inProgress) {
       return this.#checkOther(words, index, word, room, toEnd, half);
     }
     // For the most common frames only the size is left to check. This function is kept short for
     // speed: V8 inlines it into its callers together with other functions, which it would call
     // instead if this one were longer.
-    return size > (room < half ? room : half) - HEADER_SIZE ? layout.REASON_FRAME_SIZE : 0;
+    return size > (room < half ? room : half) - layout.FRAME_HEADER_SIZE
+      ? layout.REASON_FRAME_SIZE
+      : 0;
   }
 
   #checkOther(
@@ -161,24 +157,24 @@ export class FrameReader {
       return layout.REASON_FRAME_KIND;
     }
     if (!isExtension) {
-      if (word >>> RESERVED_SHIFT !== 0) return layout.REASON_FRAME_RESERVED;
+      if (word >>> Head.RESERVED_SHIFT !== 0) return layout.REASON_FRAME_RESERVED;
       const isValid = isBare ? flags === 0 : areMessageFlags(flags, this.codec);
       if (!isValid) return layout.REASON_FRAME_FLAGS;
     }
     // The extent of `size` is at most a multiple of 16 exactly when 16 + `size` is. So `size` is
     // compared without rounding it up, and nothing can overflow.
     const most = isPad || room < half ? room : half;
-    if (size > most - HEADER_SIZE) return layout.REASON_FRAME_SIZE;
+    if (size > most - layout.FRAME_HEADER_SIZE) return layout.REASON_FRAME_SIZE;
     if (isPad) return this.extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
     if (isBare) return size === 0 ? 0 : layout.REASON_FRAME_SIZE;
-    return isExtension ? 0 : this.#checkMessage(words, index + (HEADER_SIZE >> 2));
+    return isExtension ? 0 : this.#checkMessage(words, index + (layout.FRAME_HEADER_SIZE >> 2));
   }
 
   /** Updates the progress of the message to which this frame belongs. */
   accept(): void {
     const { kind, flags } = this;
     if (kind === layout.FRAME_KIND_END || kind > layout.FRAME_KIND_THROW) return;
-    if (flags === FIRST) {
+    if (flags === layout.FRAME_FLAG_FIRST) {
       this.dropped = this.unsummed = false;
       this.begun = packKind(kind, 0, this.codec);
       this.begunTag = this.tag;
@@ -186,29 +182,39 @@ export class FrameReader {
       this.received = 0;
     }
     this.received += this.size;
-    this.inProgress = (flags & LAST) === 0;
+    this.inProgress = (flags & layout.FRAME_FLAG_LAST) === 0;
   }
 
   /** Makes the checks that apply to frames of messages only; the payload begins at word `at`. */
   #checkMessage(words: Int32Array, at: number): number {
-    if ((this.flags & EXTENDED) !== 0) { // [frame.skip_extension]
+    if (this.flags & layout.FRAME_FLAG_EXTENDED) { // [frame.skip_extension]
       if (this.size < layout.HEADER_EXTENSION_SIZE) return layout.REASON_FRAME_EXTENSION;
       const lead = words[at + (layout.EXTENSION_SIZE_OFFSET >> 2)]! >>> 0;
-      const isAligned = lead % layout.HEADER_EXTENSION_ALIGN === 0;
-      if (!isAligned || lead < layout.HEADER_EXTENSION_SIZE || lead > this.size) {
+      const isOdd = lead % layout.HEADER_EXTENSION_ALIGN !== 0;
+      if (isOdd || lead < layout.HEADER_EXTENSION_SIZE || lead > this.size) {
         return layout.REASON_FRAME_EXTENSION;
       }
-      this.flags &= ~EXTENDED;
+      this.flags &= ~layout.FRAME_FLAG_EXTENDED;
       this.#skip(lead);
     }
     const { size, flags, inProgress, isFirst, isLast } = this;
     this.total = size;
-    if (flags === WHOLE) return inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
-    const isCancel = flags > WHOLE;
+    if (flags === Head.WHOLE) return inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
+    const isCancel = flags > Head.WHOLE;
     const least = isFirst ? layout.MESSAGE_PREAMBLE_SIZE : 1;
     if (isCancel ? size !== 0 : size < least) return layout.REASON_FRAME_SIZE;
     if (isFirst === inProgress) return layout.REASON_FRAME_SEQUENCE;
-    if (isFirst) return this.#checkPreamble(words, at + (this.lead >> 2));
+    if (isFirst) { // [frame.preamble]
+      at += this.lead / 4;
+      const low = words[at + layout.PREAMBLE_TOTAL_OFFSET / 4]!;
+      const high = words[at + layout.PREAMBLE_TOTAL_OFFSET / 4 + 1]!;
+      // A total above 2^53 loses its lowest bits here, but it is above every limit anyway.
+      this.total = (low & high) === -1 ? Infinity : (low >>> 0) + (high >>> 0) * 2 ** 32;
+      const reserved = at + layout.PREAMBLE_RESERVED_OFFSET / 4;
+      if (words[reserved] || words[reserved + 1]) return layout.REASON_FRAME_RESERVED;
+      this.#skip(layout.MESSAGE_PREAMBLE_SIZE);
+      return this.size <= this.total ? 0 : layout.REASON_FRAME_TOTAL;
+    }
     const total = this.total = this.#begunTotal;
     if (packKind(this.kind, 0, this.codec) !== this.begun || this.tag !== this.begunTag) {
       return layout.REASON_FRAME_SEQUENCE;
@@ -217,19 +223,6 @@ export class FrameReader {
     const sum = this.received + size;
     const isRight = isLast && !this.isUnknown ? sum === total : sum <= total;
     return isRight ? 0 : layout.REASON_FRAME_TOTAL;
-  }
-
-  /** Checks the preamble at word `at`, takes the total from it, and skips it. [frame.preamble] */
-  #checkPreamble(words: Int32Array, at: number): number {
-    const total = at + (layout.PREAMBLE_TOTAL_OFFSET >> 2);
-    const reserved = at + (layout.PREAMBLE_RESERVED_OFFSET >> 2);
-    const low = words[total]!;
-    const high = words[total + 1]!;
-    // A total above 2^53 loses its lowest bits here, but it is above every limit anyway.
-    this.total = (low & high) === -1 ? TOTAL_UNKNOWN : (low >>> 0) + (high >>> 0) * 2 ** 32;
-    if (words[reserved] !== 0 || words[reserved + 1] !== 0) return layout.REASON_FRAME_RESERVED;
-    this.#skip(layout.MESSAGE_PREAMBLE_SIZE);
-    return this.size <= this.total ? 0 : layout.REASON_FRAME_TOTAL;
   }
 
   /** Counts the next `size` bytes of the payload to `lead`, and no longer to the message. */

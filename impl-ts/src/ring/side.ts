@@ -32,34 +32,31 @@ export const enum Bit {
   GONE = 16,
 }
 
-const ARMED = layout.WANTS_ARMED;
-const MISALIGNED = layout.FRAME_ALIGN - 1;
-
 /** One end of a ring. Only the endpoint's own thread may use it. */
 export class Side {
-  readonly endpoint: Endpoint;
+  declare readonly endpoint: Endpoint;
   /** Index of the endpoint at the other end. */
-  readonly peer: number;
-  readonly capacity: number;
+  declare readonly peer: number;
+  declare readonly capacity: number;
   /** All of the segment, as words and as bytes, and where the byte area begins in it. */
-  readonly words: Int32Array;
-  readonly bytes: Uint8Array;
-  readonly base: number;
+  declare readonly words: Int32Array;
+  declare readonly bytes: Uint8Array;
+  declare readonly base: number;
   /** The position after the last frame that this end has finished, or has taken out. */
-  cursor: number;
+  declare cursor: number;
   /** The value of it that the peer sees. */
-  published: number;
+  declare published: number;
   /** The peer's cursor: the value that was loaded and checked last. */
-  peerCursor: number;
+  declare peerCursor: number;
   bits = 0;
   /** The first fault that this end found in what the peer wrote. [pipe.fault] */
-  fault: CorruptError | undefined;
-  readonly isOut: boolean;
+  declare fault: CorruptError | undefined;
+  declare readonly isOut: boolean;
   // Where the control words stand: both cursors, and what both want.
-  readonly own: number;
-  readonly other: number;
-  readonly wants: number;
-  readonly otherWants: number;
+  declare readonly own: number;
+  declare readonly other: number;
+  declare readonly wants: number;
+  declare readonly otherWants: number;
 
   /**
    * Starts at the position that the channel descriptor states [ring.start]; if the endpoint was
@@ -69,8 +66,6 @@ export class Side {
   constructor(endpoint: Endpoint, channel: Channel, isOut: boolean) {
     const { control, area } = endpoint.segment;
     const first = channel.controlOffset >>> 2;
-    const ends = [first + layout.RING_TAIL_WORD, first + layout.RING_HEAD_WORD] as const;
-    const wants = [first + layout.RING_WRITER_WANTS_WORD, first + layout.RING_READER_WANTS_WORD];
     this.endpoint = endpoint;
     this.peer = isOut ? channel.reader : channel.writer;
     this.capacity = channel.dataSize;
@@ -78,12 +73,13 @@ export class Side {
     this.bytes = area;
     this.base = channel.dataOffset;
     this.isOut = isOut;
-    this.own = ends[+!isOut]!;
-    this.other = ends[+isOut]!;
-    this.wants = wants[+!isOut]!;
-    this.otherWants = wants[+isOut]!;
+    this.own = first + (isOut ? layout.RING_TAIL_WORD : layout.RING_HEAD_WORD);
+    this.other = first + (isOut ? layout.RING_HEAD_WORD : layout.RING_TAIL_WORD);
+    this.wants = first + (isOut ? layout.RING_WRITER_WANTS_WORD : layout.RING_READER_WANTS_WORD);
+    this.otherWants = first +
+      (isOut ? layout.RING_READER_WANTS_WORD : layout.RING_WRITER_WANTS_WORD);
     this.cursor = this.published = this.peerCursor = endpoint.isAgain
-      ? Atomics.load(control, this.own) & ~MISALIGNED
+      ? Atomics.load(control, this.own) & -layout.FRAME_ALIGN
       : channel.start | 0;
   }
 }
@@ -101,15 +97,15 @@ export function placeOf({ base, cursor, capacity }: Side): number {
 export function store(side: Side): void {
   const at = side.cursor;
   const { words, otherWants, endpoint } = side;
-  if (at === side.published || (side.bits & Bit.STOPPED) !== 0 || words.length === 0) return;
+  if (at === side.published || side.bits & Bit.STOPPED || !words.length) return;
   side.published = at;
   // [ring.publish] [ring.release] This store comes after the last access to the bytes it covers.
   Atomics.store(words, side.own, at);
   // [wait.store_order] Store the cursor first, then load the peer's `wants`. The peer does the
   // reverse, so at least one side sees what the other has stored.
   const wants = Atomics.load(words, otherWants);
-  const isReached = wants !== 0 && ((at - (wants & ~ARMED)) | 0) >= 0;
-  if (isReached && Atomics.exchange(words, otherWants, 0) !== 0) endpoint.ring(side.peer);
+  const isReached = wants && ((at - (wants & ~layout.WANTS_ARMED)) | 0) >= 0;
+  if (isReached && Atomics.exchange(words, otherWants, 0)) endpoint.ring(side.peer);
   else endpoint.wakesElided++;
 }
 
@@ -133,7 +129,7 @@ export function load(side: Side): boolean {
     ? side.published - peerCursor
     : side.capacity - ((peerCursor - side.cursor) | 0);
   const step = (seen - peerCursor) | 0;
-  if ((seen & MISALIGNED) !== 0 || step < 0 || step > (most | 0)) {
+  if (seen & (layout.FRAME_ALIGN - 1) || step < 0 || step > (most | 0)) {
     throw markFaulty(side, layout.REASON_RING_CURSOR, `cursor ${seen >>> 0}`);
   }
   side.peerCursor = seen;
@@ -153,14 +149,14 @@ export function hasMoved(side: Side): boolean {
 /** Asks the peer to ring when its cursor reaches a position; `DISARMED` takes that back. */
 export function want(side: Side, wants: number): void {
   const { words } = side;
-  if ((side.bits & Bit.STOPPED) !== 0 || words.length === 0) return;
+  if (side.bits & Bit.STOPPED || !words.length) return;
   // [wait.stay_armed] Most sleeps of an event loop find the word as they left it.
   if (Atomics.load(words, side.wants) !== wants) Atomics.store(words, side.wants, wants);
 }
 
 /** What `want` takes: a position, or that nothing is wanted. [wait.disarm] */
 export function armedAt(position: number): number {
-  return position | ARMED;
+  return position | layout.WANTS_ARMED;
 }
 export const DISARMED = 0;
 
