@@ -281,10 +281,19 @@ export function decodeForeign(payload: Uint8Array, code: number, table: CodecTab
     if (value !== undefined) return value;
     if (codec) why = "made it undefined";
   } catch (cause) {
-    why = `failed: ${cause instanceof Error ? cause : typeof cause}`;
+    why = `failed: ${shown(cause)}`;
     details = { cause };
   }
   throw lostError("message.codec", `its codec ${code} ${why}`, details);
+}
+
+/** Anything as a text, also if it has none. */
+function shown(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return typeof value;
+  }
 }
 
 /**

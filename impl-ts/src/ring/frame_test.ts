@@ -8,7 +8,9 @@ import {
   scribed,
   UNKNOWN,
 } from "../testing/fixture.ts";
+import { layout } from "../memory/layout.ts";
 import { Port } from "../port/port.ts";
+import { Head, packKind } from "./frame.ts";
 import { Endpoint } from "../wait/endpoint.ts";
 import { release, tryPeek } from "../more/lend.ts";
 import { tryReadInto, tryReadMessage } from "../more/raw.ts";
@@ -217,4 +219,23 @@ Deno.test("an end inside a message reports it as truncated, once, and then the e
   scribe.frame(first).frame({ kind: 2, flags: 0 }).publish();
   assertCode(() => tryReadMessage(reader), "message.truncated");
   assertEquals([tryReadMessage(reader), reader.ended], [undefined, true]);
+});
+
+Deno.test("the second word of a header has its fields where the layout has them", () => {
+  const offsets = [
+    layout.FRAME_KIND_OFFSET,
+    layout.FRAME_FLAGS_OFFSET,
+    layout.FRAME_CODEC_OFFSET,
+    layout.FRAME_RESERVED_OFFSET,
+  ];
+  assertEquals(
+    offsets.map((offset) => 8 * (offset - 4)),
+    [0, Head.FLAGS_SHIFT, Head.CODEC_SHIFT, Head.RESERVED_SHIFT],
+  );
+  assertEquals(Head.WHOLE, layout.FRAME_FLAG_FIRST | layout.FRAME_FLAG_LAST);
+  const wholes = [layout.FRAME_KIND_DATA, layout.FRAME_KIND_CALL, layout.FRAME_KIND_THROW];
+  assertEquals(
+    wholes.map((kind) => packKind(kind, Head.WHOLE, 0)),
+    [Head.WHOLE_DATA, Head.WHOLE_CALL, Head.WHOLE_THROW],
+  );
 });
