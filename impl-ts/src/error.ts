@@ -79,12 +79,13 @@ export class MillraceError extends Error {
   constructor(
     code: ReasonCode,
     message: string,
-    { reason = 0, name, ...options }: ErrorDetails = {},
+    details: ErrorDetails = {},
   ) {
-    super(`${message} (${code})`, options);
+    super(`${message} (${code})`, details);
+    const { reason = 0, name = nameOf(code) } = details;
     this.code = code;
     this.reason = reasonName(reason) ?? (reason || undefined);
-    this.name = name ?? nameOf(code);
+    this.name = name;
   }
 }
 
@@ -145,7 +146,10 @@ function nameOf(code: string): string {
 }
 
 function kind<E extends MillraceError>(name: string): ErrorKind<E> {
-  const isOne = (value: unknown) => value instanceof MillraceError && value.name === name;
+  const isOne = (value: unknown) =>
+    value instanceof MillraceError &&
+    // Other classes have names of their own.
+    (value.constructor === MillraceError ? value.name : nameOf(value.code)) === name;
   return { name, [Symbol.hasInstance]: isOne } as ErrorKind<E>;
 }
 

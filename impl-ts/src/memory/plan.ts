@@ -217,11 +217,12 @@ export function writePlan(
   for (let index = 0; index < channels.length; index++) {
     const channel = channels[index]!;
     words.set(Object.values(channel), tablesEnd(endpointCount, index) / 4);
-    const { start, controlOffset, controlSize } = channel;
-    const control = controlOffset / 4;
-    words.fill(0, control, control + controlSize / 4);
+    const control = channel.controlOffset / 4;
+    words.fill(0, control, control + channel.controlSize / 4);
     // [ring.start]
-    words[control + layout.RING_TAIL_WORD] = words[control + layout.RING_HEAD_WORD] = start;
+    words[control + layout.RING_TAIL_WORD] =
+      words[control + layout.RING_HEAD_WORD] =
+        channel.start;
     const form = chosen?.[index]?.form;
     if (form) words.set(form.control, control); // [property.name]
   }
@@ -238,8 +239,6 @@ export function readPlan(words: Int32Array): Plan {
   const copy = (at: number) => new Uint32Array(words.subarray(at, at + 9)) as Iterable<number>;
   const [low, high, , version, size, required, , endpointCount, channelCount] = copy(0) as Words;
   const first = tablesEnd(endpointCount, channelCount);
-  const refuse = (is: boolean, what: "magic" | "version" | "feature" | "size" | "table") =>
-    is && throwSegmentError(what);
   refuse(low !== Magic.LOW || high !== Magic.HIGH, "magic");
   refuse((version & 0xffff) !== layout.VERSION_MAJOR, "version");
   refuse(required !== 0, "feature");
@@ -249,13 +248,11 @@ export function readPlan(words: Int32Array): Plan {
   const areas: number[] = [];
   for (let index = 0; index < channelCount; index++) {
     const channel = toChannel(copy(tablesEnd(endpointCount, index) / 4));
-    const { kind, controlOffset, controlSize, dataOffset, dataSize } = channel;
-    if (
-      !tryAddArea(areas, controlOffset, controlSize, first, size) ||
-      !tryAddArea(areas, dataOffset, dataSize, first, size) ||
-      // Channels of other kinds may name anybody. [segment.unknown_kind]
-      kind === layout.CHANNEL_KIND_RING && !isRing(channel, endpointCount)
-    ) throwSegmentError("channel");
+    addArea(areas, channel.controlOffset, channel.controlSize, first, size);
+    addArea(areas, channel.dataOffset, channel.dataSize, first, size);
+    // Channels of other kinds may name anybody. [segment.unknown_kind]
+    const isWrong = channel.kind === layout.CHANNEL_KIND_RING && !isRing(channel, endpointCount);
+    refuse(isWrong, "channel");
     channels.push(channel);
   }
   return { size, endpointCount, channels };
@@ -358,27 +355,33 @@ function isRing(ring: Channel, endpointCount: number): boolean {
   return isIndex(ring.writer, endpointCount) && isIndex(ring.reader, endpointCount) &&
     ring.writer !== ring.reader && ring.controlSize >= layout.RING_CONTROL_SIZE &&
     isCapacity(ring.dataSize) && isIndex(ring.label, 2 ** 32) &&
-    isIndex(ring.start / layout.FRAME_ALIGN, 2 ** 32 / layout.FRAME_ALIGN);
+    isIndex(ring.start / layout.FRAME_ALIGN, 2 ** 28);
 }
 
 /**
- * Adds an area of a channel to `areas`, if it lies within the bounds and overlaps none of them.
- * Returns whether the area is valid. `areas` holds the begin and the end of each one, in order. If
+ * Adds an area of a channel to `areas`. Throws unless it lies within the bounds and overlaps none of
+ * them. `areas` holds the begin and the end of each one, in order. If
  * the creator placed the areas as `place` does, each new one comes last.
  */
-function tryAddArea(
+function addArea(
   areas: number[],
   begin: number,
   size: number,
   least: number,
   most: number,
-): boolean {
+): void {
   const end = begin + size; // a double holds the sum of two u32 exactly: it cannot overflow
-  if (begin % layout.SEGMENT_ALIGN !== 0 || begin < least || end > most) return false;
-  if (size === 0) return true;
+  refuse(begin % layout.SEGMENT_ALIGN !== 0 || begin < least || end > most, "channel");
+  if (size === 0) return;
   let at = areas.length;
   while (areas[at - 2]! > begin) at -= 2;
-  if (areas[at - 1]! > begin || areas[at]! < end) return false;
+  refuse(areas[at - 1]! > begin || areas[at]! < end, "channel");
   areas.splice(at, 0, begin, end);
-  return true;
+}
+
+function refuse(
+  isWrong: boolean,
+  what: "magic" | "version" | "feature" | "size" | "table" | "channel",
+): void {
+  if (isWrong) throwSegmentError(what);
 }

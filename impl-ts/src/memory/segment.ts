@@ -5,12 +5,12 @@
  */
 
 import {
-  assert,
   failure,
   forbidden,
   type MillraceError,
   requireOptions,
   throwCannot,
+  throwRangeError,
   throwSegmentError,
   throwTypeError,
 } from "../error.ts";
@@ -263,7 +263,7 @@ export class Segment {
 
   /** A view of `size` bytes from `offset` on; for the implementation and tools. */
   bytes(offset: number, size: number): Uint8Array {
-    assert(offset >= 0 && offset + size <= this.size, "a view lies within the segment");
+    if (!(offset >= 0 && offset + size <= this.size)) throwRangeError("a view leaves the segment");
     return this.area.subarray(offset, offset + size);
   }
 
@@ -271,7 +271,7 @@ export class Segment {
    * Formats memory that is blank, or of which the caller is the only owner. Returns undefined if it
    * is neither. What was just written needs no check. [segment.claim]
    */
-  static #format(memory: Memory, plan: Plan, isOwner = false): Segment | undefined {
+  static #format(memory: Memory, plan: Plan, isOwner?: boolean): Segment | undefined {
     // [segment.claim_checked] Memory and geometry are refused, if at all, before anything is
     // touched.
     const words = wordsOf(memory, plan.size);
@@ -353,8 +353,8 @@ export function toRegion(memory: Memory): Region {
   const isBuffer = /^(Shared)?ArrayBuffer$/.test(classOf(buffer));
   if (isBuffer && byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
   throwTypeError(
-    "memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view; none passes by JSON, as " +
-      "of child_process.fork: use a SegmentFile",
+    "memory must be a SharedArrayBuffer, a WebAssembly.Memory or a view; JSON, as of " +
+      "child_process.fork, passes none: use a SegmentFile",
   );
 }
 
