@@ -24,12 +24,11 @@ const enum Tuned {
   LOOKS = 32,
   LOOKS_LATER = 128,
   /** Spins in a row that found nothing before an endpoint stops spinning. */
-  MISSES_MAX = 4,
+  MISSES_MAX = 8,
   /**
-   * Waits that then sleep at once before a spin is tried again: of a fresh thread, whose code is not
-   * compiled yet; at first; and at most, as each spin in vain doubles them.
+   * Waits that then sleep at once before a spin is tried again, as in a fresh thread, whose code is
+   * not compiled yet; and at most, as each spin in vain doubles them.
    */
-  PAUSE_FRESH = 24,
   PAUSE = 8,
   PAUSE_MAX = 127,
   /** Milliseconds of the longest spin. Two endpoints that both sleep take 0.1 to 0.3 to answer. */
@@ -45,7 +44,7 @@ export class Spinner {
   #budget = -1;
   #misses: number;
   #skips = 0;
-  #pause = Tuned.PAUSE_FRESH;
+  #pause = Tuned.PAUSE as number;
   /** Milliseconds that the last sleep took, 0 if a spin could not have lasted so long. */
   #long = 0;
 
@@ -117,7 +116,7 @@ export class Spinner {
     if (isFound && spent < ms) this.hit();
     else {
       // One that comes late is worth a few more tries.
-      this.#misses = isFound ? Math.min(this.#misses, Tuned.MISSES_MAX / 2) : this.#misses + 1;
+      this.#misses = isFound ? Math.min(this.#misses, Tuned.MISSES_MAX - 2) : this.#misses + 1;
       this.#pause = Math.min(2 * this.#pause, Tuned.PAUSE_MAX);
     }
     return isFound;

@@ -26,10 +26,10 @@ function waitsUntilDue(spinner: Spinner, sleepMs: number): number {
 }
 
 Deno.test("[wait.spin_record] what is there at the first look no spin has found", () => {
-  /** Whether it goes on spinning after three misses, that, and another one. */
+  /** Whether it goes on spinning after seven misses, that, and another one. */
   const goesOnAfter = (sight: Sight) => {
     const spinner = told(8);
-    for (let i = 0; i < 3; i++) assertEquals(spin(spinner, NOTHING), false);
+    for (let i = 0; i < 7; i++) assertEquals(spin(spinner, NOTHING), false);
     assertEquals(spin(spinner, sight), true);
     spin(spinner, NOTHING);
     return spinner.pays;
@@ -37,15 +37,15 @@ Deno.test("[wait.spin_record] what is there at the first look no spin has found"
   assertEquals([goesOnAfter(THERE), goesOnAfter(something())], [false, true]);
   // A try that is due stays due.
   const spinner = told(8);
-  for (let i = 0; i < 4; i++) spin(spinner, NOTHING);
+  for (let i = 0; i < 8; i++) spin(spinner, NOTHING);
   waitsUntilDue(spinner, 0.1);
   spin(spinner, THERE);
   assertEquals(spinner.isDue(), true);
 });
 
-Deno.test("[wait.spin_record] four misses end the spins, a try that finds brings them back", () => {
+Deno.test("[wait.spin_record] eight misses end the spins, a try that finds brings them back", () => {
   const spinner = told(8);
-  for (let i = 0; i < 4; i++) {
+  for (let i = 0; i < 8; i++) {
     assertEquals([spinner.pays, spinner.isDue()], [true, true]);
     spin(spinner, NOTHING);
   }
@@ -57,13 +57,13 @@ Deno.test("[wait.spin_record] four misses end the spins, a try that finds brings
 Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now and then", () => {
   const fresh = () => new Spinner(undefined, BLOCKS);
   const spinner = fresh();
-  const tries = Array.from({ length: 4 }, () => {
+  const tries = Array.from({ length: 5 }, () => {
     const waits = waitsUntilDue(spinner, 0.1);
     spin(spinner, NOTHING);
     return waits;
   });
   // Each in vain makes them rarer, up to a bound.
-  assertEquals(tries, [24, 48, 96, 127]);
+  assertEquals(tries, [8, 16, 32, 64, 127]);
   // After sleeps that no spin could have replaced it tries none early.
   assertEquals(waitsUntilDue(fresh(), 1), 127);
   // Once a spin has found something, the next ones in vain count from the beginning.
@@ -71,7 +71,7 @@ Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now a
   waitsUntilDue(other, 0.1);
   spin(other, something());
   assertEquals(other.pays, true);
-  for (let i = 0; i < 4; i++) spin(other, NOTHING);
+  for (let i = 0; i < 8; i++) spin(other, NOTHING);
   assertEquals(waitsUntilDue(other, 0.1), 127);
 });
 
@@ -93,7 +93,7 @@ Deno.test("[wait.spin_record] after a miss it spins as long as its last sleep, u
 Deno.test("[wait.spin_record] what a spin finds late leaves two misses", () =>
   withClock((clock) => {
     const spinner = told(50);
-    for (let i = 0; i < 4; i++) spin(spinner, NOTHING);
+    for (let i = 0; i < 8; i++) spin(spinner, NOTHING);
     spinner.slept(0.3);
     const late = clock.ms + 0.1;
     assertEquals(spin(spinner, { sees: () => clock.ms >= late, hasChanged: () => false }), true);
@@ -110,7 +110,7 @@ Deno.test("the processors are counted when a spin is due, and not before", () =>
   Object.defineProperty(navigator, "hardwareConcurrency", counted);
   try {
     const spinner = new Spinner(undefined, BLOCKS);
-    for (let waits = 0; waits < 24; waits++) {
+    for (let waits = 0; waits < 8; waits++) {
       assertEquals([spinner.pays, spinner.isDue()], [false, false]);
       if (spinner.learns) spinner.slept(0.1);
     }
