@@ -208,7 +208,8 @@ async function moduleTable(root: string): Promise<string> {
   ].join("\n");
 }
 
-async function moduleBytes(root: string, each: Import): Promise<Map<string, number>> {
+/** The minified bytes of each module in the bundle of an import, from the sources. */
+export async function moduleBytes(root: string, each: Import): Promise<Map<string, number>> {
   const { metafile } = await esbuild.build({
     ...OPTIONS,
     ...bundleOf(each),

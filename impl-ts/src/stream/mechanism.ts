@@ -11,8 +11,8 @@ import type { Mechanism } from "../wait/mechanism.ts";
  * Sleeps without blocking only: a blocked thread could not wake itself, and no other thread could.
  */
 export class LocalMechanism implements Mechanism {
-  readonly rings = layout.WAKE_MECHANISM_AGENT;
-  readonly sleeps = layout.WAKE_MECHANISM_AGENT;
+  readonly rings: number = layout.WAKE_MECHANISM_AGENT;
+  readonly sleeps: number = layout.WAKE_MECHANISM_AGENT;
   readonly blocks = false;
   /** The functions that wake the sleepers, by the index of the word. */
   readonly #sleepers: Map<number, (() => void)[]> = new Map();
