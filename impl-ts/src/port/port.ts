@@ -431,20 +431,15 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   #requireRoom(): void {
     const { overflow, queueLimit = 1024 } = this.#options;
     if (overflow !== "reject") return;
-    let count = this.#countWaiting();
-    if (count < queueLimit) return;
-    pump(this.#outgoing); // what was posted in this job may find room
-    count = this.#countWaiting();
-    if (count < queueLimit) return;
-    throw failure("port.overflow", `post: ${count} messages wait for room`);
-  }
-
-  #countWaiting(): number {
-    let count = 0;
-    for (let send = this.#outgoing.first; send; send = send.next) {
-      if (send.sent < 0) count += send.count;
+    for (let isPumped = false;; isPumped = true) {
+      let count = 0;
+      for (let send = this.#outgoing.first; send; send = send.next) {
+        if (send.sent < 0) count += send.count;
+      }
+      if (count < queueLimit) return;
+      if (isPumped) throw failure("port.overflow", `post: ${count} messages wait for room`);
+      pump(this.#outgoing); // what was posted in this job may find room
     }
-    return count;
   }
 
   /**
