@@ -8,6 +8,7 @@
 import { pipe } from "../../reference/builder.ts";
 import { fromHex, number } from "../../reference/bytes.ts";
 import { valueOf } from "../../reference/layout.ts";
+import type { Arena } from "../arena.ts";
 import { type PeerMemory, Taker } from "../../static/driver.ts";
 import { letters } from "../letters.ts";
 import { controlWord, ring } from "../peer.ts";
@@ -32,24 +33,37 @@ export const MIXED_SCRIPTS: Script[] = [{
   id: "scripted/mixed_writes",
   about:
     "Posts, promises, blocking writes of one job, short and long, in every order: so they arrive.",
-  clauses: ["pipe.order", "codec.json", "codec.batch", "port.posted"],
+  clauses: ["pipe.order", "pipe.end", "codec.json", "codec.batch", "port.posted"],
   role: "port",
   blocks: true,
   offers: ["mixed"],
   async play(arena) {
-    const two = (writer: number) => ({ writer, reader: 1 - writer, capacity: CAPACITY });
-    const memory = pipe({ states: statesOf("reader"), segment: { channels: [two(0), two(1)] } });
-    const opening = { role: "port", endpoint: 1, mixed: true } as const;
-    await Watch.on(arena, memory, opening, async (watch) => {
-      const peer = memoryOf(watch);
-      const taker = await Taker.make({ role: "writer", channel: OUT }, peer);
+    await withPort(arena, async (watch, taker) => {
       for (const order of [...orders(Array(COUNT).fill(SIZES)), ...orders(UNEVEN)]) {
         watch.step = `${order.map(([way, size]) => `${way} of ${size}`).join(", ")}: `;
         await mixes(watch, taker, order);
       }
     });
+    for (const order of orders([[600], [3]])) {
+      await withPort(arena, async (watch, taker) => {
+        watch.step = `${order.map(([way, size]) => `${way} of ${size}`).join(", ")}, and the end: `;
+        await mixes(watch, taker, order, "end");
+      });
+    }
   },
 }];
+
+async function withPort(
+  arena: Arena,
+  play: (watch: Watch, taker: Taker) => Promise<void>,
+): Promise<void> {
+  const two = (writer: number) => ({ writer, reader: 1 - writer, capacity: CAPACITY });
+  const memory = pipe({ states: statesOf("reader"), segment: { channels: [two(0), two(1)] } });
+  const opening = { role: "port", endpoint: 1, mixed: true } as const;
+  await Watch.on(arena, memory, opening, async (watch) => {
+    await play(watch, await Taker.make({ role: "writer", channel: OUT }, memoryOf(watch)));
+  });
+}
 
 type Order = NonNullable<Task["order"]>;
 
@@ -61,7 +75,12 @@ function orders(sizes: number[][]): Order[] {
 }
 
 /** Has the testee do one job, and reads what comes meanwhile. */
-async function mixes(watch: Watch, taker: Taker, order: Order): Promise<void> {
+async function mixes(
+  watch: Watch,
+  taker: Taker,
+  order: Order,
+  then: "stay" | "end" = "stay",
+): Promise<void> {
   const { field, session, own, other } = watch;
   const wants = controlWord(field, OUT, "writer_wants");
   const task = {
@@ -73,10 +92,12 @@ async function mixes(watch: Watch, taker: Taker, order: Order): Promise<void> {
     order,
   } as const;
   let isDone = false;
-  const running = session.run({ ...task, then: "stay" }, LONG_MS).finally(() => isDone = true);
+  const running = session.run({ ...task, then }, LONG_MS).finally(() => isDone = true);
   const got: unknown[] = [];
+  let last: string | undefined;
   for (let left = 1; left >= 0; left -= Number(isDone)) {
-    const { items } = await strictly(() => taker.take(), "[pipe.order]");
+    const { items, end } = await strictly(() => taker.take(), "[pipe.order] [pipe.end]");
+    last = end;
     got.push(...items.flatMap((item) => "report" in item ? [item] : valuesOf(item)));
     if (Atomics.exchange(field.words(), wants, 0) !== 0) ring(field, other, own);
     await rest(0);
@@ -98,6 +119,8 @@ async function mixes(watch: Watch, taker: Taker, order: Order): Promise<void> {
     JSON.stringify(got) === JSON.stringify(must),
     `[pipe.order] [codec.json] it wrote ${about(must)}, and this came: ${about(got)}`,
   );
+  const isOver = (last === "ended") === (then === "end");
+  watch.demand(isOver, `[pipe.end] behind it came ${last}, and the port was to ${then}`);
 }
 
 /** Whether a port may refuse a message: a call that waits, where it waits for a promise already. */

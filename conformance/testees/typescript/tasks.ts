@@ -348,7 +348,8 @@ const roles: Record<Task["role"], Perform> = {
       }
       transcript.add(index, text);
     }
-    await Promise.all(promises);
+    const ending = task.then === "end" ? ways.end() : undefined; // in the same job
+    await Promise.all([...promises, ending]);
     return "done";
   },
   async cross(ways, task, transcript, make) {
