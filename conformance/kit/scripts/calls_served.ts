@@ -5,7 +5,15 @@
  */
 
 import { CLOSED, drained, endFrame } from "../../reference/builder.ts";
-import { calls, frame, MORE, refuses, returns } from "../../reference/builder_call.ts";
+import {
+  calls,
+  CANCELS,
+  frame,
+  MORE,
+  refuses,
+  returns,
+  wrote,
+} from "../../reference/builder_call.ts";
 import type { Item } from "../../reference/case.ts";
 import { failed } from "../../reference/encode.ts";
 import { limitOf } from "../../reference/layout.ts";
@@ -81,6 +89,12 @@ export const CALLEE_SCRIPTS: Script[] = [
     "call.whole_first call.cancelled call.answer",
     toldBetween,
     { mayDecline: ["later"] },
+  ),
+  callScript(
+    "call_given_up_between",
+    "A call ends by an item that is too many while a message is half written: its cancel waits.",
+    "call.give_up call.cancel_owed frame.multipart",
+    givenUpBetween,
   ),
   callScript(
     "call_answers_taken_in",
@@ -255,6 +269,25 @@ async function toldBetween(arena: Arena): Promise<void> {
     // Who has read the cancel before the first part answers before it.
     if (items[0] !== undefined && !("report" in items[0])) must.reverse();
     stage.port.expect(drained(items), drained(must), "[call.whole_first] what was written");
+  });
+}
+
+/** The testee gives its own call up, while it waits for room. */
+async function givenUpBetween(arena: Arena): Promise<void> {
+  await withFills(arena, async (stage, rest) => {
+    await stage.calls();
+    await stage.send(write.item(1, 0));
+    await stage.waitsForRoom(2_000);
+    const [call, ...items] = await rest();
+    const must: Item[] = [{ report: "message.cancelled" }, wrote("call", 1 + CANCELS)];
+    // Who has read the item before the first part gives the call up before it.
+    if (items[0] !== undefined && !("report" in items[0])) must.reverse();
+    const what = "[frame.multipart] [call.give_up] what was written";
+    stage.port.expect(
+      drained([call!, ...items]),
+      drained([wrote("call", 1, { text: "far" }), ...must]),
+      what,
+    );
   });
 }
 
