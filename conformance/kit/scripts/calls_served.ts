@@ -93,7 +93,7 @@ export const CALLEE_SCRIPTS: Script[] = [
   callScript(
     "call_given_up_between",
     "A call ends by an item that is too many while a message is half written: its cancel waits.",
-    "call.give_up call.cancel_owed frame.multipart",
+    "call.give_up call.cancel_owed frame.contiguous",
     givenUpBetween,
   ),
   callScript(
@@ -282,7 +282,7 @@ async function givenUpBetween(arena: Arena): Promise<void> {
     const must: Item[] = [{ report: "message.cancelled" }, wrote("call", 1 + CANCELS)];
     // Who has read the item before the first part gives the call up before it.
     if (items[0] !== undefined && !("report" in items[0])) must.reverse();
-    const what = "[frame.multipart] [call.give_up] what was written";
+    const what = "[frame.contiguous] [call.give_up] what was written";
     stage.port.expect(
       drained([call!, ...items]),
       drained([wrote("call", 1, { text: "far" }), ...must]),
