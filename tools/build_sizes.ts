@@ -21,7 +21,7 @@ export interface Import {
   /** Names of the package itself that are imported already, and whose bytes do not count. */
   over?: string;
   /**
-   * The most bytes that it may come to, minified and gzipped: what it was, and 1 %, or 20 bytes.
+   * The most bytes that it may come to, minified and gzipped: what it was, and 1 %, or 40 bytes.
    */
   limit: Size;
   /** What it shall come to. */

@@ -12,9 +12,9 @@ import { instanceName, pathOf } from "./path.ts";
 const LOST = /^(Map|Set|ArrayBuffer|SharedArrayBuffer)$/;
 
 /**
- * Throws a `TypeError` with the path, if JSON would lose a value, or one of its fields. That costs 2
- * to 3 % of the time of a write and a read, and 6 % for a message of five short fields; two levels
- * cost 4 to 8 % (measured: Deno 2.9, four messages of 60 to 463 bytes).
+ * Throws a `TypeError` with the path, if JSON would lose a value, or one of its fields. That costs
+ * 2 to 3 % of the time of a write and a read, and 6 % for a message of five short fields; two
+ * levels cost 4 to 8 % (measured: Deno 2.9, four messages of 60 to 463 bytes).
  */
 export function requireJson(value: unknown): void {
   if (mayHide(value, 1)) refuseParts(value, isLost);

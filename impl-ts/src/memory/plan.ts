@@ -359,9 +359,9 @@ function isRing(ring: Channel, endpointCount: number): boolean {
 }
 
 /**
- * Adds an area of a channel to `areas`. Throws unless it lies within the bounds and overlaps none of
- * them. `areas` holds the begin and the end of each one, in order. If
- * the creator placed the areas as `place` does, each new one comes last.
+ * Adds an area of a channel to `areas`. Throws unless it lies within the bounds and overlaps none
+ * of them. `areas` holds the begin and the end of each one, in order. If the creator placed the
+ * areas as `place` does, each new one comes last.
  */
 function addArea(
   areas: number[],

@@ -7,8 +7,8 @@
 import { layout } from "../memory/layout.ts";
 
 /**
- * The second word of a header: where its fields stand in it, and what is in those of the most common
- * frames. An `enum`, as bundlers put its members in place.
+ * The second word of a header: where its fields stand in it, and what is in those of the most
+ * common frames. An `enum`, as bundlers put its members in place.
  */
 export const enum Head {
   FLAGS_SHIFT = 8,
@@ -77,7 +77,10 @@ export class FrameReader {
   declare flags: number;
   declare codec: number;
   declare tag: number;
-  /** How many bytes the whole message has, or Infinity, if its writer did not know that when it began. */
+  /**
+   * How many bytes the whole message has, or Infinity, if its writer did not know that when it
+   * began.
+   */
   declare total: number;
   /** How many bytes of the message in progress were accepted so far. */
   received = 0;

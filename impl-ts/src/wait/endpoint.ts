@@ -148,7 +148,7 @@ export class Endpoint {
     this.#words = words;
     this.#bell = record + layout.ENDPOINT_BELL_WORD;
     this.#state = record + layout.ENDPOINT_STATE_WORD;
-    this.#attached = vacant | layout.ENDPOINT_STATE_ATTACHED; // [segment.again] The upper bits stay.
+    this.#attached = vacant | layout.ENDPOINT_STATE_ATTACHED; // [segment.again] Upper bits stay.
     const isTaken = Atomics.compareExchange(words, this.#state, vacant, this.#attached) !== vacant;
     if (!isTaken) {
       // After the state: until then the record is not ours. Peers that look in between poll, and

@@ -20,7 +20,9 @@ export interface Sight {
 
 /** Measured: what costs the least over all. An `enum`, as bundlers put its members in place. */
 const enum Tuned {
-  /** Looks before the first glance at the clock, and between two later ones, once it is compiled. */
+  /**
+   * Looks before the first glance at the clock, and between two later ones, once it is compiled.
+   */
   LOOKS = 32,
   LOOKS_LATER = 128,
   /** Spins in a row that found nothing before an endpoint stops spinning. */
@@ -106,7 +108,7 @@ export class Spinner {
     let isFound: boolean;
     for (;;) {
       for (let i = 0; !(isFound = sight.sees(asks)) && i < count; i++) pause();
-      if (isFound ||= sight.hasChanged()) break;
+      if ((isFound ||= sight.hasChanged())) break;
       const time = now();
       if (start < 0) start = time;
       else if (time - start < 0.01) count = Tuned.LOOKS_LATER; // it is compiled

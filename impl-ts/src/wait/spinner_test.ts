@@ -43,7 +43,7 @@ Deno.test("[wait.spin_record] what is there at the first look no spin has found"
   assertEquals(spinner.isDue(), true);
 });
 
-Deno.test("[wait.spin_record] eight misses end the spins, a try that finds brings them back", () => {
+Deno.test("[wait.spin_record] eight misses end the spins, a try that finds starts them", () => {
   const spinner = told(8);
   for (let i = 0; i < 8; i++) {
     assertEquals([spinner.pays, spinner.isDue()], [true, true]);

@@ -134,10 +134,10 @@ export function vacantWord(generation: number): number {
 }
 
 /**
- * Changes the state word of an endpoint to `failed`, unless it is final; with 0, to closed, if it is
- * attached, and the upper bits stay. Returns false if the change was dropped. It applies to the owner
- * of `generation`, or, without one, to the owner that the first attempt finds. [segment.state_change]
- * [segment.state_owner] [segment.state_reason]
+ * Changes the state word of an endpoint to `failed`, unless it is final; with 0, to closed, if it
+ * is attached, and the upper bits stay. Returns false if the change was dropped. It applies to the
+ * owner of `generation`, or, without one, to the owner that the first attempt finds.
+ * [segment.state_change] [segment.state_owner] [segment.state_reason]
  */
 export function changeState(
   segment: Segment,
