@@ -131,7 +131,8 @@ export const WRITER_SCRIPTS: Script[] = [
     async play(arena) {
       for (const start of STARTS) { // from one of them, no room is left for a cancel
         for (let count = 0; count <= 7; count++) {
-          await onStage(arena, start, (stage) => giveUp(stage, count));
+          await onStage(arena, start, (stage) => giveUp(stage, count, false));
+          await onStage(arena, start, (stage) => giveUp(stage, count, true));
         }
       }
     },
@@ -288,8 +289,9 @@ async function leftBehind(stage: Stage, count: number, state: number): Promise<v
   await stage.controlIs("[pipe.peer_gone]", "tail", tail);
 }
 
-async function giveUp(stage: Stage, count: number): Promise<void> {
-  stage.step = `behind ${count} messages: `;
+/** What is owed comes before the next message, or before the end. */
+async function giveUp(stage: Stage, count: number, ends: boolean): Promise<void> {
+  stage.step = `behind ${count} messages${ends ? ", before the end" : ""}: `;
   const items = await fillWith(stage, count);
   stage.expect(await stage.session.write(bytesOf(600, 99), true), "wait.timeout", "write");
   // Nothing is free; what is owed is written when there is room, and before anything else.
@@ -298,13 +300,15 @@ async function giveUp(stage: Stage, count: number): Promise<void> {
   const cancelled = { report: "message.cancelled" };
   if (begun > items.length) stage.expect(first, drained([...items, cancelled]), "what was written");
   else stage.expect(first, drained(items), "what was written");
-  stage.expect(await stage.session.write(bytesOf(5, 7), false), "ok", "the next write");
-  const next = message({ tag: 7, hex: counted(5, 7) });
-  const second = await stage.take("[pipe.owed]");
+  if (ends) stage.expect(await stage.session.end(), "ok", "end");
+  else stage.expect(await stage.session.write(bytesOf(5, 7), false), "ok", "the next write");
+  const next = ends ? [] : [message({ tag: 7, hex: counted(5, 7) })];
+  const second = await stage.take(ends ? "[pipe.owed_end]" : "[pipe.owed]");
   // Not begun at all, or cancelled before, or cancelled now.
-  const owed = typeof second === "object" && "items" in second && second.items.length > 1;
+  const owed = typeof second === "object" && "items" in second && second.items.length > next.length;
   stage.demand(!owed || begun <= items.length, "[pipe.report_once] cancelled twice");
-  stage.expect(second, drained(owed ? [cancelled, next] : [next]), "what was written then");
+  const must = drained(owed ? [cancelled, ...next] : next, ends ? "ended" : "nothing");
+  stage.expect(second, must, "what was written then");
 }
 
 async function lyingReader(stage: Stage, lie: number | "back"): Promise<void> {
