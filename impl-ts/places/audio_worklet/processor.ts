@@ -15,14 +15,15 @@ export default function processor({ source, sink }: Given): (samples: Float32Arr
   const from = Port.from<Uint8Array>(source);
   const to = Port.create<Uint8Array>({ memory: sink, codec: "bytes" });
   refuse();
-  const refused = refuseSecond();
+  const { told, goOn } = post();
   const block = new Uint8Array(BLOCK);
   let count = 0;
   return (samples) => {
+    if (count === 2) goOn();
     if (count % 2 === 0) {
       if (tryReadInto(from, block) === undefined) {
         assertEquals(from.ended, true);
-        assertEquals(refused, ["port.overflow"]);
+        assertEquals(told, ["port.overflow", "sent"]);
         to.end();
         for (const port of [from, to]) port.close();
         return count;
@@ -75,18 +76,24 @@ function answerOf(call: () => unknown): unknown {
   }
 }
 
-/** Posts where there is no room. Returns the codes of what was refused, once the job is done. */
-function refuseSecond(): unknown[] {
-  const refused: unknown[] = [];
-  const port = Port.create<Uint8Array>({
-    capacity: 256,
-    codec: "bytes",
-    queueLimit: 1,
-    overflow: "reject",
-  });
-  while (port.tryWrite(new Uint8Array(48)));
-  for (const n of [1, 2]) {
-    port.postMessage(new Uint8Array(48).fill(n)).catch(({ code }) => refused.push(code));
-  }
-  return refused;
+/**
+ * Posts where there is no room: the second post is refused, and the first goes out with a call that
+ * finds room for it, also where nothing wakes an event loop. Returns what is told of that.
+ */
+function post(): { told: unknown[]; goOn: () => void } {
+  const told: unknown[] = [];
+  const options = { capacity: 256, codec: "bytes", queueLimit: 1, overflow: "reject" } as const;
+  const here = Port.create<Uint8Array>(options);
+  const there = Port.attach<Uint8Array>(here.memory);
+  const bytes = new Uint8Array(48);
+  while (here.tryWrite(bytes));
+  here.postMessage(bytes).then(() => told.push("sent"));
+  here.postMessage(bytes).catch(({ code }) => told.push(code));
+  return {
+    told,
+    goOn() {
+      while (tryReadInto(there, bytes) !== undefined);
+      assertEquals(here.tryWrite(bytes), true);
+    },
+  };
 }

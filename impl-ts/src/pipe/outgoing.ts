@@ -226,6 +226,15 @@ export function encode(out: Outgoing, value: unknown, send: Send): Send {
     requireMemory(value);
     return setPayload(send, layout.CODEC_BYTES, value, true);
   }
+  encodeValue(out, value, send);
+  if (out.bits & Bit.STOPPED) requireWritable(out); // the codec has closed this end
+  if (typeof codec !== "string" || send.text !== undefined) return send;
+  throwCannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
+}
+
+/** A function of its own: what the closure holds is allocated where the function begins. */
+function encodeValue(out: Outgoing, value: unknown, send: Send): void {
+  const { codec } = out;
   setPayload(send, layout.CODEC_TEXT, NO_BYTES, true);
   whileEncoding(out, () => {
     if (typeof codec !== "string") setPayload(send, codec.code, encodeBy(codec, value), false);
@@ -239,9 +248,6 @@ export function encode(out: Outgoing, value: unknown, send: Send): Send {
       send.text = value;
     }
   });
-  if (out.bits & Bit.STOPPED) requireWritable(out); // the codec has closed this end
-  if (typeof codec !== "string" || send.text !== undefined) return send;
-  throwCannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
 }
 
 /** Has a message outlast the call. `isCopied`: even if its bytes are the caller's. */

@@ -48,7 +48,7 @@ export function repeat(ms: number, callback: () => void): () => void {
   let isOver = false;
   const sleep = () => {
     if (word) (Atomics.waitAsync(word, 0, 0, ms).value as Promise<unknown>).then(tick);
-    else unref(setTimeout(tick, ms));
+    else if ("setTimeout" in globalThis) unref(setTimeout(tick, ms)); // an audio worklet has none
   };
   const tick = () => {
     if (isOver) return;
@@ -75,6 +75,7 @@ export function nextTask(callback: () => void, keeps = true): void {
   // Deno makes `setImmediate` at its first use, and web pages delay nested timers by 4 ms.
   const setImmediate = Deno ? undefined : immediate();
   if (setImmediate) return void setImmediate(run);
+  if (!("MessageChannel" in globalThis)) return void SETTLED.then(run); // in an audio worklet
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
     port1.close();
@@ -128,6 +129,7 @@ let keptCount = 0;
  * not keep a worker alive.
  */
 export function keepAlive(change: 1 | -1): void {
+  if (!("MessageChannel" in globalThis)) return; // in an audio worklet
   keptCount += change;
   // Setting a handler would start the port too, but takes 0.2 ms more in a fresh thread.
   if (!keepers) (keepers = new MessageChannel()).port1.start();
