@@ -60,8 +60,8 @@ export interface EndpointOptions {
   /**
    * Microseconds to spin before sleeping in a blocking call. Default 50 with two or more
    * processors, where a fresh end sleeps at once in its first eight waits; otherwise 0. An event
-   * loop that waits for an answer spins for 20 of them at most. After spins that found nothing, either
-   * sleeps at once, and now and then spins for up to 400.
+   * loop that waits for an answer spins for 20 of them at most. After spins that found nothing,
+   * either sleeps at once, and now and then spins for up to 400.
    */
   readonly spin?: number | undefined;
   /** How to sleep and to wake; by default what suits the memory. */
