@@ -18,7 +18,7 @@ interface Faked {
  */
 function keep<T>(name: string, scope: object = globalThis): () => T {
   const get = Object.getOwnPropertyDescriptor(scope, name)?.get;
-  if (get !== undefined) return () => get.call(scope);
+  if (get) return () => get.call(scope);
   const value = (scope as Record<string, Faked | undefined>)[name];
   const real = (value?.clock?.[`_${name}`] ?? value) as T;
   return () => real;
@@ -53,7 +53,7 @@ const performance = /* @__PURE__ */ keep<FineClock | undefined>("performance");
 // In Deno, the first touch of `process` takes 8 ms (measured: Deno 2.9).
 const hrtime = /* @__PURE__ */ keep<(() => [seconds: number, nanoseconds: number]) | undefined>(
   "hrtime",
-  Deno === undefined ? (globalThis as Scope).process : {},
+  Deno ? {} : (globalThis as Scope).process,
 );
 
 /** The platform's `setImmediate`, in the places that have one. */
@@ -82,7 +82,7 @@ export let now: () => number = () => (now = findClock())();
  */
 function findClock(): () => number {
   const read = hrtime();
-  if (typeof read === "function") {
+  if (read) {
     return () => {
       const time = read();
       return time[0] * 1e3 + time[1] / 1e6;

@@ -295,8 +295,10 @@ export function samePlan(a: Plan, b: Plan): boolean {
  * All but the offsets: those follow from the sizes, or were the choice of the segment's creator.
  */
 function shapeOf({ endpointCount, channels }: Plan): string {
-  const others = { controlOffset: 0, dataOffset: 0 };
-  return JSON.stringify([endpointCount, channels.map((channel) => ({ ...channel, ...others }))]);
+  return JSON.stringify(
+    [endpointCount, channels],
+    (key, value) => key.endsWith("Offset") ? undefined : value,
+  );
 }
 
 /** Throws unless the value is a capacity that a ring may have. */
@@ -317,7 +319,7 @@ export function requireInteger(
   name: string,
   value: number,
   min: number,
-  max: number = Number.MAX_SAFE_INTEGER,
+  max: number = 2 ** 53 - 1,
 ): void {
   if (!Number.isInteger(value) || value < min || value > max) {
     throwRangeError(`${name} must be an integer from ${min} to ${max}: ${value}`);

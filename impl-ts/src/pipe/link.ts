@@ -19,7 +19,7 @@ import { layout } from "../memory/layout.ts";
 import { type Channel, requireInteger } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
 import { goneError, requireTimeout, type Segment } from "../memory/segment.ts";
-import { armedAt, Bit, DISARMED, hasMoved, stop, store, want } from "../ring/side.ts";
+import { Bit, hasMoved, stop, store, want } from "../ring/side.ts";
 import { Demand, type Endpoint, type EndpointOptions, type Waiter } from "../wait/endpoint.ts";
 import { after, giveWay, keepAlive, SETTLED } from "../wait/loop.ts";
 import { causeOf, stateOf } from "../wait/state.ts";
@@ -401,15 +401,15 @@ export class Link implements Waiter {
   arm(asks: number): void {
     const { incoming, outgoing } = this;
     if (asks & For.FRAMES) { // [wait.reader_asks]
-      want(incoming!, armedAt(incoming!.cursor + layout.FRAME_ALIGN));
+      want(incoming!, (incoming!.cursor + layout.FRAME_ALIGN) | layout.WANTS_ARMED);
     }
-    if (asks & For.ROOM) want(outgoing!, armedAt(outgoing!.need)); // [wait.writer_asks]
+    if (asks & For.ROOM) want(outgoing!, outgoing!.need | layout.WANTS_ARMED); // [wait.writer_asks]
   }
 
   disarm(asks: number): void {
     const left = asks & ~this.asks; // what the event loop does not wait for
-    if (left & For.FRAMES) want(this.incoming!, DISARMED);
-    if (left & For.ROOM) want(this.outgoing!, DISARMED);
+    if (left & For.FRAMES) want(this.incoming!, 0);
+    if (left & For.ROOM) want(this.outgoing!, 0);
   }
 
   demands(): number {

@@ -160,16 +160,15 @@ export class FrameReader {
       return layout.REASON_FRAME_KIND;
     }
     if (!isExtension) {
-      if (word >>> Head.RESERVED_SHIFT !== 0) return layout.REASON_FRAME_RESERVED;
-      const isValid = isBare ? flags === 0 : areMessageFlags(flags, this.codec);
-      if (!isValid) return layout.REASON_FRAME_FLAGS;
+      if (word >>> Head.RESERVED_SHIFT) return layout.REASON_FRAME_RESERVED;
+      if (isBare ? flags : !areMessageFlags(flags, this.codec)) return layout.REASON_FRAME_FLAGS;
     }
     // The extent of `size` is at most a multiple of 16 exactly when 16 + `size` is. So `size` is
     // compared without rounding it up, and nothing can overflow.
     const most = isPad || room < half ? room : half;
     if (size > most - layout.FRAME_HEADER_SIZE) return layout.REASON_FRAME_SIZE;
     if (isPad) return this.extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
-    if (isBare) return size === 0 ? 0 : layout.REASON_FRAME_SIZE;
+    if (isBare) return size && layout.REASON_FRAME_SIZE;
     return isExtension ? 0 : this.#checkMessage(words, index + (layout.FRAME_HEADER_SIZE >> 2));
   }
 
@@ -205,7 +204,7 @@ export class FrameReader {
     if (flags === Head.WHOLE) return inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
     const isCancel = flags > Head.WHOLE;
     const least = isFirst ? layout.MESSAGE_PREAMBLE_SIZE : 1;
-    if (isCancel ? size !== 0 : size < least) return layout.REASON_FRAME_SIZE;
+    if (isCancel ? size : size < least) return layout.REASON_FRAME_SIZE;
     if (isFirst === inProgress) return layout.REASON_FRAME_SEQUENCE;
     if (isFirst) { // [frame.preamble]
       at += this.lead / 4;

@@ -13,7 +13,7 @@ import { layout, reasonName } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { throwGone } from "../memory/segment.ts";
 import type { Endpoint } from "../wait/endpoint.ts";
-import { markFailed } from "../wait/state.ts";
+import { changeState } from "../wait/state.ts";
 
 /**
  * Why a call cannot take its usual course, as bits of `Side.bits`: one load of a word that is 0
@@ -146,7 +146,10 @@ export function hasMoved(side: Side): boolean {
   }
 }
 
-/** Asks the peer to ring when its cursor reaches a position; `DISARMED` takes that back. */
+/**
+ * Asks the peer to ring when its cursor reaches a position, which has the bit `WANTS_ARMED` here; 0
+ * takes that back. [wait.disarm]
+ */
 export function want(side: Side, wants: number): void {
   const { words } = side;
   if (side.bits & Bit.STOPPED || !words.length) return;
@@ -154,15 +157,9 @@ export function want(side: Side, wants: number): void {
   if (Atomics.load(words, side.wants) !== wants) Atomics.store(words, side.wants, wants);
 }
 
-/** What `want` takes: a position, or that nothing is wanted. [wait.disarm] */
-export function armedAt(position: number): number {
-  return position | layout.WANTS_ARMED;
-}
-export const DISARMED = 0;
-
 /** Drops what is not published or not delivered, and stores nothing any more. [pipe.close] */
 export function stop(side: Side): void {
-  want(side, DISARMED);
+  want(side, 0);
   if (side.isOut) side.cursor = side.published;
   side.bits = (side.bits | Bit.STOPPED) & ~Bit.LENT;
 }
@@ -173,7 +170,8 @@ export function stop(side: Side): void {
  */
 export function markFaulty(side: Side, reason: number, what: string): CorruptError {
   const { segment, mechanism } = side.endpoint;
-  markFailed(segment, side.peer, reason, mechanism);
+  const failed = layout.ENDPOINT_STATE_FAILED | (reason << layout.REASON_SHIFT);
+  changeState(segment, side.peer, failed, mechanism);
   if (side.isOut) side.cursor = side.published;
   side.bits |= Bit.STOPPED;
   const verb = side.isOut ? "write" : "read";

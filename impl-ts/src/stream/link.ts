@@ -15,7 +15,7 @@ import { layout } from "../memory/layout.ts";
 import { recordAt, requireCapacity, segmentSize } from "../memory/plan.ts";
 import { portGeometry, type PortOptions, requirePortOptions } from "../port/options.ts";
 import { Port } from "../port/port.ts";
-import { armedAt, want } from "../ring/side.ts";
+import { want } from "../ring/side.ts";
 import { capacityOf, StreamInlet } from "./inlet.ts";
 import { LocalMechanism } from "./mechanism.ts";
 import { controlFrame, outgoingCapacity, StreamOutlet } from "./outlet.ts";
@@ -282,8 +282,8 @@ function isGone({ endpoint }: Ends): boolean {
 
 /** Has the port ring for what it writes, and for room that is worth a credit. [wait.stay_armed] */
 function arm({ inlet, outlet }: Ends): void {
-  want(inlet, armedAt(inlet.need));
-  want(outlet, armedAt(outlet.need));
+  want(inlet, inlet.need | layout.WANTS_ARMED);
+  want(outlet, outlet.need | layout.WANTS_ARMED);
 }
 
 /** Joins the pieces to one array. */

@@ -13,7 +13,7 @@ import { type Segment, throwGone } from "../memory/segment.ts";
 import { noteTurn, repeat } from "./loop.ts";
 import { defaultMechanism, type Mechanism } from "./mechanism.ts";
 import { Spinner } from "./spin.ts";
-import { changeState, isFinal, ring, ringAround, stateOf } from "./state.ts";
+import { changeState, ring, ringAround, stateOf } from "./state.ts";
 
 /**
  * What an endpoint has counted since it attached.
@@ -199,7 +199,8 @@ export class Endpoint {
     const words = this.#words;
     try {
       return Atomics.load(words, this.#state) !== this.#attached ||
-        isFinal(stateOf(Atomics.load(words, recordAt(peer) + layout.ENDPOINT_STATE_WORD)));
+        stateOf(Atomics.load(words, recordAt(peer) + layout.ENDPOINT_STATE_WORD)) >
+          layout.ENDPOINT_STATE_ATTACHED;
     } catch {
       return true; // the memory is gone
     }
@@ -240,7 +241,7 @@ export class Endpoint {
    */
   wait(waiter: Waiter, asks: number, deadline: number, waits: number = 0): boolean {
     let all = waiter.prepare(asks);
-    const { spinner } = this;
+    const { spinner, mechanism } = this;
     if (!spinner.blocks) {
       const most = layout.WAIT_NO_BLOCK_LOOKS;
       for (let looks = waits ? 1 : most / 4; looks-- > 0 && waits < most / 8;) {
@@ -256,37 +257,31 @@ export class Endpoint {
     const isTimed = deadline < Infinity || learns;
     const start = isTimed ? now() : 0;
     for (let time = start;; all = waiter.prepare(asks)) {
-      const slept = this.#doze(waiter, all, deadline - time);
-      if (!slept || finds(waiter, all)) {
-        if (slept && learns) spinner.slept(now() - start);
+      // [wait.bell_first] What rings after this load keeps us from sleeping.
+      const bell = Atomics.load(this.#words, this.#bell);
+      waiter.arm(all);
+      try {
+        // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
+        if (finds(waiter, all)) return true;
+        if (time < deadline) {
+          this.parks++;
+          const demands = waiter.demands();
+          const slice = this.#sliceMs(demands);
+          const left = deadline - time;
+          const isOver = mechanism.sleep(this.#words, this.#bell, bell, Math.min(left, slice));
+          const isLate = isOver === false && !(demands & Demand.DEAF) && slice <= left;
+          if (isLate && finds(waiter, all)) this.lateWakes++;
+          mechanism.checkPeers?.();
+        }
+      } finally {
+        waiter.disarm(all);
+      }
+      if (finds(waiter, all)) {
+        if (learns) spinner.slept(now() - start);
         return true;
       }
       if (isTimed) time = now();
       if (deadline <= time) return false;
-    }
-  }
-
-  /** Sleeps once, for so many milliseconds and at most a slice. False: something was there. */
-  #doze(waiter: Waiter, asks: number, ms: number): boolean {
-    const { mechanism } = this;
-    // [wait.bell_first] What rings after this load keeps us from sleeping.
-    const bell = Atomics.load(this.#words, this.#bell);
-    waiter.arm(asks);
-    try {
-      // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
-      if (finds(waiter, asks)) return false;
-      if (ms > 0) {
-        this.parks++;
-        const demands = waiter.demands();
-        const slice = this.#sliceMs(demands);
-        const isOver = mechanism.sleep(this.#words, this.#bell, bell, Math.min(ms, slice));
-        const isLate = isOver === false && !(demands & Demand.DEAF) && slice <= ms;
-        if (isLate && finds(waiter, asks)) this.lateWakes++;
-        mechanism.checkPeers?.();
-      }
-      return true;
-    } finally {
-      waiter.disarm(asks);
     }
   }
 

@@ -23,9 +23,9 @@ export const TIMER_MAX_MS = 0x7fffffff;
 
 /** Stops a timer from keeping the process alive. */
 export function unref(timer: unknown): void {
-  const { unref } = timer as { unref?(): void };
-  if (typeof unref === "function") unref.call(timer); // Node
-  else if (typeof timer === "number") Deno?.unrefTimer?.(timer);
+  const node = timer as { unref?(): void };
+  if (node.unref) node.unref();
+  else Deno?.unrefTimer?.(timer);
 }
 
 /**

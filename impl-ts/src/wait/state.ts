@@ -148,13 +148,14 @@ export function changeState(
 ): boolean {
   const words = segment.control;
   const at = recordAt(index) + layout.ENDPOINT_STATE_WORD;
-  let owner = generation === undefined ? undefined : vacantWord(generation);
+  let owner = generation === undefined ? undefined : generation << layout.REASON_SHIFT;
   let changed = false;
   for (let attempt = 0; attempt < layout.STATE_TRIES && !changed; attempt++) {
     const seen = Atomics.load(words, at);
     const state = stateOf(seen);
     const bits = seen & ~layout.STATE_MASK;
-    const isLeft = isFinal(state) || !(failed || state) || (owner ??= bits) !== bits;
+    const isLeft = state > layout.ENDPOINT_STATE_ATTACHED || !(failed || state) ||
+      (owner ??= bits) !== bits;
     if (isLeft) break;
     const to = failed || bits | layout.ENDPOINT_STATE_CLOSED;
     // The exchange expects the exact word that was loaded, so it never overwrites a final state.
