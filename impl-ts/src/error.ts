@@ -368,14 +368,12 @@ export const ForbiddenError: ErrorKind<ForbiddenError> = /* @__PURE__ */ kind("F
 export type ForbiddenError = MillraceError & { readonly name: "ForbiddenError" };
 
 /** What a message for people adds of the reason in a state word. */
-export function describe(reason: number): string {
-  return reason === 0 ? "" : `: ${reasonName(reason) ?? `reason ${reason}`}`;
-}
+export const describe = (reason: number): string =>
+  reason === 0 ? "" : `: ${reasonName(reason) ?? `reason ${reason}`}`;
 
 /** Makes the error of a call that cannot be done, for what it was to do and why not. */
-export function failure(code: ReasonCode, what: string, details?: ErrorDetails): MillraceError {
-  return new MillraceError(code, `Cannot ${what}`, details);
-}
+export const failure = (code: ReasonCode, what: string, details?: ErrorDetails): MillraceError =>
+  new MillraceError(code, `Cannot ${what}`, details);
 
 /** Makes the error of a call that would have to block on a thread that must not. */
 export function forbidden(): MillraceError {
@@ -423,9 +421,8 @@ export function throwSegmentError(
 }
 
 /** Makes the error of a message that was lost. */
-export function lostError(code: ReasonCode, why: string, options?: ErrorOptions): MillraceError {
-  return failure(code, `read message: ${why}`, { ...options, name: "MessageError" });
-}
+export const lostError = (code: ReasonCode, why: string, options?: ErrorOptions): MillraceError =>
+  failure(code, `read message: ${why}`, { ...options, name: "MessageError" });
 
 /** Throws the error, if there is one. */
 export function raise(error: Error | undefined): void {

@@ -166,9 +166,7 @@ function firstOf(scratch: Scratch, size: number): Uint8Array {
   return view.length === size ? view : scratch.view = scratch.bytes.subarray(0, size);
 }
 
-function textEncoder(): TextEncoder {
-  return encoder ??= new TextEncoder();
-}
+const textEncoder = (): TextEncoder => encoder ??= new TextEncoder();
 
 /**
  * Encodes a text that is well-formed, into memory that the next text overwrites if it is short: see
@@ -182,9 +180,7 @@ export function encodeText(text: string): Uint8Array {
 }
 
 /** Whether bytes are in memory that the next text overwrites. */
-export function isScratch(bytes: Uint8Array): boolean {
-  return bytes.buffer === outgoing?.bytes.buffer;
-}
+export const isScratch = (bytes: Uint8Array): boolean => bytes.buffer === outgoing?.bytes.buffer;
 
 /** Encodes a value by a codec of the application, whose memory the bytes may be. */
 export function encodeBy(codec: AnyCodec, value: unknown): Uint8Array {
@@ -311,9 +307,8 @@ export function encodeJson(value: unknown): Uint8Array {
 }
 
 /** Whether a string has no lone surrogate, so that it can be written as UTF-8. */
-export function isWellFormed(text: string): boolean {
-  return (text as { isWellFormed?(): boolean }).isWellFormed?.() ?? !/\p{Surrogate}/u.test(text);
-}
+export const isWellFormed = (text: string): boolean =>
+  (text as { isWellFormed?(): boolean }).isWellFormed?.() ?? !/\p{Surrogate}/u.test(text);
 
 /**
  * Copies bytes into fresh private memory. `slice` would not do: on Node's `Buffer` it makes a view.

@@ -29,9 +29,8 @@ export function hasBytes(value: unknown): boolean {
 }
 
 /** Whether JSON may lose a part of a value, down to so many levels below it. */
-export function mayHide(value: unknown, levels: number): boolean {
-  return !!value && typeof value === "object" && mayHideIn(value, levels);
-}
+export const mayHide = (value: unknown, levels: number): boolean =>
+  !!value && typeof value === "object" && mayHideIn(value, levels);
 
 function mayHideIn(value: object, levels: number): boolean {
   // The classes that are looked for show no fields, except for views. So a look at the class, which
@@ -66,9 +65,8 @@ export function mayHideAnywhere(value: unknown): boolean {
 }
 
 /** Whether JSON keeps nothing of what an object is. */
-export function isLost(value: object): boolean {
-  return ArrayBuffer.isView(value) || /^(Map|Set|(Shared)?ArrayBuffer)$/.test(classOf(value));
-}
+export const isLost = (value: object): boolean =>
+  ArrayBuffer.isView(value) || /^(Map|Set|(Shared)?ArrayBuffer)$/.test(classOf(value));
 
 /** Throws for the first part of a value that is refused, if there is one. */
 export function refuseParts(value: unknown, isRefused: (part: object) => boolean): void {

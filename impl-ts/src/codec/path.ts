@@ -5,9 +5,8 @@
  */
 
 /** A property as one step of a path such as `$.users[3]`. */
-export function pathOf(key: string): string {
-  return /^[\w$]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
-}
+export const pathOf = (key: string): string =>
+  /^[\w$]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 
 /** What an error message calls an object. */
 export function instanceName(value: object): string {

@@ -93,11 +93,7 @@ function findClock(): () => number {
 }
 
 /** Milliseconds since the Unix epoch, by the system's clock, which may be set. */
-export function systemTime(): number {
-  return date().now();
-}
+export const systemTime = (): number => date().now();
 
 /** The finer clock of the platform; undefined in an audio worklet. */
-export function fineClock(): FineClock | undefined {
-  return performance();
-}
+export const fineClock = (): FineClock | undefined => performance();

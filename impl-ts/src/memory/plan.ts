@@ -116,8 +116,6 @@ export interface Plan {
   readonly size: number;
   readonly endpointCount: number;
   readonly channels: readonly Channel[];
-  /** Of a plan that is to be written, what the creator chose, by channel index. */
-  readonly chosen?: readonly ChannelGeometry[];
 }
 
 /**
@@ -174,7 +172,7 @@ export function place({ endpoints: endpointCount, channels: given }: Geometry): 
     size = dataOffset + capacity;
   }
   if (size > layout.SEGMENT_SIZE_MAX) throwSegmentError("size", "place segment: it is too large");
-  return { size, endpointCount, channels, chosen: given };
+  return { size, endpointCount, channels };
 }
 
 /** A channel, of the words of its descriptor in their order. */
@@ -198,12 +196,13 @@ type Words = [number, number, number, number, number, number, number, number, nu
 
 /**
  * Writes the header except `ready`, the records, the descriptors and the control words of a plan
- * that `place` has made. Memory that is blank has 0 in `ready`, and may have anything elsewhere, so
+ * that `place` has made of these channels. Memory that is blank has 0 in `ready`, and may have anything elsewhere, so
  * these parts are zeroed first. The byte areas need no zeros, because nothing in them counts before
  * a cursor covers it. [segment.write]
  */
 export function writePlan(
-  { size, endpointCount, channels, chosen }: Plan,
+  { size, endpointCount, channels }: Plan,
+  given: readonly ChannelGeometry[],
   words: Int32Array,
 ): void {
   words.fill(0, layout.SEGMENT_READY_WORD + 1, (channels[0]?.controlOffset ?? size) >>> 2);
@@ -223,7 +222,7 @@ export function writePlan(
     words[control + layout.RING_TAIL_WORD] =
       words[control + layout.RING_HEAD_WORD] =
         channel.start;
-    const form = chosen?.[index]?.form;
+    const { form } = given[index]!;
     if (form) words.set(form.control, control); // [property.name]
   }
 }
@@ -259,14 +258,11 @@ export function readPlan(words: Int32Array): Plan {
 }
 
 /** Where an endpoint's record begins, in bytes. */
-export function recordOffset(index: number): number {
-  return layout.ENDPOINT_TABLE_OFFSET + index * layout.ENDPOINT_RECORD_SIZE;
-}
+export const recordOffset = (index: number): number =>
+  layout.ENDPOINT_TABLE_OFFSET + index * layout.ENDPOINT_RECORD_SIZE;
 
 /** Where an endpoint's record begins, in words. */
-export function recordAt(index: number): number {
-  return recordOffset(index) / 4;
-}
+export const recordAt = (index: number): number => recordOffset(index) / 4;
 
 /** Add the peers that an endpoint has by other channels than rings; set by those who use them. */
 export const peerFinders: ((plan: Plan, index: number, peers: number[]) => void)[] = [];
@@ -275,31 +271,27 @@ export const peerFinders: ((plan: Plan, index: number, peers: number[]) => void)
  * The peers of an endpoint: the others at the ends of all channels that name it. [segment.peers]
  */
 export function peersOf(plan: Plan, index: number): number[] {
-  const { endpointCount, channels } = plan;
   const peers: number[] = [];
-  for (const { writer, reader } of channels) {
+  for (const { writer, reader } of plan.channels) {
     const peer = writer === index ? reader : reader === index ? writer : index;
     // An index beyond the table names no endpoint.
-    if (peer !== index && peer < endpointCount && !peers.includes(peer)) peers.push(peer);
+    if (peer !== index && peer < plan.endpointCount && !peers.includes(peer)) peers.push(peer);
   }
   for (const find of peerFinders) find(plan, index, peers);
   return peers;
 }
 
 /** Whether two plans agree in everything that a creator chooses. [segment.same_geometry] */
-export function samePlan(a: Plan, b: Plan): boolean {
-  return shapeOf(a) === shapeOf(b);
-}
+export const samePlan = (a: Plan, b: Plan): boolean => shapeOf(a) === shapeOf(b);
 
 /**
  * All but the offsets: those follow from the sizes, or were the choice of the segment's creator.
  */
-function shapeOf({ endpointCount, channels }: Plan): string {
-  return JSON.stringify(
+const shapeOf = ({ endpointCount, channels }: Plan): string =>
+  JSON.stringify(
     [endpointCount, channels],
     (key, value) => key.endsWith("Offset") ? undefined : value,
   );
-}
 
 /** Throws unless the value is a capacity that a ring may have. */
 export function requireCapacity(value: number): void {
@@ -332,33 +324,28 @@ const enum Magic {
   HIGH = 0x45434152,
 }
 
-function tablesEnd(endpointCount: number, channelCount: number): number {
-  return recordOffset(endpointCount) + channelCount * layout.CHANNEL_DESCRIPTOR_SIZE;
-}
+const tablesEnd = (endpointCount: number, channelCount: number): number =>
+  recordOffset(endpointCount) + channelCount * layout.CHANNEL_DESCRIPTOR_SIZE;
 
-function areCounts(endpointCount: number, channelCount: number): boolean {
-  return isIndex(endpointCount - 1, layout.ENDPOINT_COUNT_MAX) &&
-    channelCount <= layout.CHANNEL_COUNT_MAX;
-}
+const areCounts = (endpointCount: number, channelCount: number): boolean =>
+  isIndex(endpointCount - 1, layout.ENDPOINT_COUNT_MAX) &&
+  channelCount <= layout.CHANNEL_COUNT_MAX;
 
 /** Whether a value is an integer, at least 0 and below a limit. */
-export function isIndex(value: number, limit: number): boolean {
-  return value >= 0 && value < limit && Math.floor(value) === value;
-}
+export const isIndex = (value: number, limit: number): boolean =>
+  value >= 0 && value < limit && Math.floor(value) === value;
 
 /** Whether a value is a power of two within the limits. A number with a fraction is not. */
-function isCapacity(value: number): boolean {
-  return value >= layout.RING_CAPACITY_MIN && value <= layout.RING_CAPACITY_MAX &&
-    (value & -value) === value;
-}
+const isCapacity = (value: number): boolean =>
+  value >= layout.RING_CAPACITY_MIN && value <= layout.RING_CAPACITY_MAX &&
+  (value & -value) === value;
 
 /** Whether the fields of a ring's descriptor are valid, apart from where its areas stand. */
-function isRing(ring: Channel, endpointCount: number): boolean {
-  return isIndex(ring.writer, endpointCount) && isIndex(ring.reader, endpointCount) &&
-    ring.writer !== ring.reader && ring.controlSize >= layout.RING_CONTROL_SIZE &&
-    isCapacity(ring.dataSize) && isIndex(ring.label, 2 ** 32) &&
-    isIndex(ring.start / layout.FRAME_ALIGN, 2 ** 28);
-}
+const isRing = (ring: Channel, endpointCount: number): boolean =>
+  isIndex(ring.writer, endpointCount) && isIndex(ring.reader, endpointCount) &&
+  ring.writer !== ring.reader && ring.controlSize >= layout.RING_CONTROL_SIZE &&
+  isCapacity(ring.dataSize) && isIndex(ring.label, 2 ** 32) &&
+  isIndex(ring.start / layout.FRAME_ALIGN, 2 ** 28);
 
 /**
  * Adds an area of a channel to `areas`. Throws unless it lies within the bounds and overlaps none

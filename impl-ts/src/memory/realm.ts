@@ -8,15 +8,13 @@
 import { throwCannot } from "../error.ts";
 
 /** What the language calls the class of a value, such as `Map` or `ArrayBuffer`. */
-export function classOf(value: unknown): string {
-  return Object.prototype.toString.call(value).slice(8, -1);
-}
+export const classOf = (value: unknown): string =>
+  Object.prototype.toString.call(value).slice(8, -1);
 
 /** Whether a value is bytes. Most are of this realm, and are found by the first test. */
-export function isBytes(value: unknown): value is Uint8Array {
-  return typeof value === "object" &&
-    (value instanceof Uint8Array || ArrayBuffer.isView(value) && classOf(value) === "Uint8Array");
-}
+export const isBytes = (value: unknown): value is Uint8Array =>
+  typeof value === "object" &&
+  (value instanceof Uint8Array || ArrayBuffer.isView(value) && classOf(value) === "Uint8Array");
 
 /** Whether a buffer, or the one of a view, was transferred, or is too small now for the view. */
 export function isGone(memory: ArrayBufferView | ArrayBuffer): boolean {

@@ -170,10 +170,8 @@ export class Segment {
   declare lent: { readonly index: number } | undefined;
 
   private constructor(memory: Memory, words: Int32Array, plan: Plan) {
+    Object.assign(this, plan);
     this.memory = memory;
-    this.size = plan.size;
-    this.endpointCount = plan.endpointCount;
-    this.channels = plan.channels;
     this.shared = isShared(words.buffer);
     this.control = words;
     this.area = new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
@@ -189,8 +187,8 @@ export class Segment {
    */
   static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
     requireTimeout(options, 0); // before anything is touched
-    const plan = place(geometry);
-    return Segment.#format(memory, plan) ?? expectPlan(Segment.attach(memory, options), plan);
+    return Segment.#format(memory, geometry) ??
+      expectGeometry(Segment.attach(memory, options), geometry);
   }
 
   /**
@@ -200,7 +198,7 @@ export class Segment {
    * @throws {SegmentError} `segment.size`, if the memory is too small or not aligned.
    */
   static format(memory: Memory, geometry: Geometry): Segment {
-    return Segment.#format(memory, place(geometry), true)!;
+    return Segment.#format(memory, geometry, true)!;
   }
 
   /**
@@ -209,8 +207,7 @@ export class Segment {
    * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
    */
   static allocate(geometry: Geometry): Segment {
-    const plan = place(geometry);
-    return Segment.#format(sharedMemory(plan.size), plan)!;
+    return Segment.#format(sharedMemory(place(geometry).size), geometry)!;
   }
 
   /**
@@ -271,16 +268,17 @@ export class Segment {
    * Formats memory that is blank, or of which the caller is the only owner. Returns undefined if it
    * is neither. What was just written needs no check. [segment.claim]
    */
-  static #format(memory: Memory, plan: Plan, isOwner?: boolean): Segment | undefined {
+  static #format(memory: Memory, geometry: Geometry, isOwner?: boolean): Segment | undefined {
     // [segment.claim_checked] Memory and geometry are refused, if at all, before anything is
     // touched.
+    const plan = place(geometry);
     const words = wordsOf(memory, plan.size);
     const at = layout.SEGMENT_READY_WORD;
     const blank = layout.SEGMENT_READY_BLANK;
     if (isOwner) Atomics.store(words, at, blank);
     const ready = Atomics.compareExchange(words, at, blank, layout.SEGMENT_READY_FORMATTING);
     if (ready !== blank) return undefined;
-    writePlan(plan, words);
+    writePlan(plan, geometry.channels, words);
     // [segment.publish] Last: whoever loads 2 must see everything else.
     Atomics.store(words, at, layout.SEGMENT_READY_READY);
     Atomics.notify(words, at);
@@ -315,16 +313,13 @@ export function sharedMemory(size: number): SharedArrayBuffer {
 }
 
 /** Whether a buffer is a SharedArrayBuffer, even in a page that has no such global. */
-export function isShared(buffer: ArrayBufferLike): boolean {
-  return classOf(buffer) === "SharedArrayBuffer";
-}
+export const isShared = (buffer: ArrayBufferLike): boolean =>
+  classOf(buffer) === "SharedArrayBuffer";
 
 /**
  * Whether a deadline has passed. For an infinite one it reads no clock: the first reading is slow.
  */
-export function isPast(deadline: number): boolean {
-  return deadline < Infinity && now() >= deadline;
-}
+export const isPast = (deadline: number): boolean => deadline < Infinity && now() >= deadline;
 
 /**
  * Sleeps for `ms` milliseconds, if the thread may block. Nobody can wake it.
@@ -347,9 +342,11 @@ export function toRegion(memory: Memory): Region {
   if (new Uint8Array(Uint16Array.of(1).buffer)[0] !== 1) {
     throwCannot("use memory: this processor is not little-endian");
   }
-  const given: Partial<Region> = memory ?? {};
-  const { buffer = memory as ArrayBufferLike, byteOffset = 0 } = given;
-  const { byteLength = buffer?.byteLength } = given;
+  const {
+    buffer = memory as ArrayBufferLike,
+    byteOffset = 0,
+    byteLength = buffer?.byteLength,
+  }: Partial<Region> = memory ?? {};
   const isBuffer = /^(Shared)?ArrayBuffer$/.test(classOf(buffer));
   if (isBuffer && byteOffset >= 0 && byteLength >= 0) return { buffer, byteOffset, byteLength };
   throwTypeError(
@@ -359,9 +356,8 @@ export function toRegion(memory: Memory): Region {
 }
 
 /** The error of a segment whose memory has been taken from under it. */
-export function goneError(): MillraceError {
-  return failure("segment.size", "use segment: its memory is gone: WebAssembly.Memory has grown");
-}
+export const goneError = (): MillraceError =>
+  failure("segment.size", "use segment: its memory is gone: WebAssembly.Memory has grown");
 
 /** Throws that error. */
 export function throwGone(): never {
@@ -377,9 +373,9 @@ function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32A
   return new Int32Array(buffer, byteOffset, byteLength >>> 2);
 }
 
-function expectPlan(segment: Segment, plan: Plan): Segment {
-  const isSame = samePlan(plan, segment) &&
-    plan.chosen!.every(({ form }, index) => {
+function expectGeometry(segment: Segment, geometry: Geometry): Segment {
+  const isSame = samePlan(place(geometry), segment) &&
+    geometry.channels.every(({ form }, index) => {
       // In the segment, the channel need not be where this creator would have put it.
       const { controlOffset, controlSize } = segment.channels[index]!;
       return form?.matches(segment.words(controlOffset, controlSize)) ?? true;

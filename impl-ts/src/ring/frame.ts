@@ -27,14 +27,12 @@ export const enum Head {
 }
 
 /** How many bytes a frame with a payload of `size` bytes takes in the ring. [frame.extent] */
-export function extentOf(size: number): number {
-  return (size + layout.FRAME_HEADER_SIZE + layout.FRAME_ALIGN - 1) & -layout.FRAME_ALIGN;
-}
+export const extentOf = (size: number): number =>
+  (size + layout.FRAME_HEADER_SIZE + layout.FRAME_ALIGN - 1) & -layout.FRAME_ALIGN;
 
 /** Packs kind, flags and codec into the second word of a header; the reserved byte is 0. */
-export function packKind(kind: number, flags: number, codec: number): number {
-  return kind | (flags << Head.FLAGS_SHIFT) | (codec << Head.CODEC_SHIFT);
-}
+export const packKind = (kind: number, flags: number, codec: number): number =>
+  kind | (flags << Head.FLAGS_SHIFT) | (codec << Head.CODEC_SHIFT);
 
 /**
  * Whether a frame of a message with this codec, whole or a chunk, may have these flags.

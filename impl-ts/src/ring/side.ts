@@ -85,9 +85,8 @@ export class Side {
 }
 
 /** Where the frame at the own cursor begins, in bytes of the segment. */
-export function placeOf({ base, cursor, capacity }: Side): number {
-  return base + (cursor & (capacity - 1));
-}
+export const placeOf = ({ base, cursor, capacity }: Side): number =>
+  base + (cursor & (capacity - 1));
 
 /**
  * Publishes all finished frames, or gives back the room of all released ones, by one store of the

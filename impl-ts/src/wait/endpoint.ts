@@ -376,9 +376,7 @@ export class Endpoint {
 }
 
 /** Whether something that is asked for may be there, or a state ends the wait. */
-function finds(waiter: Waiter, asks: number): boolean {
-  return waiter.sees(asks) || waiter.hasChanged();
-}
+const finds = (waiter: Waiter, asks: number): boolean => waiter.sees(asks) || waiter.hasChanged();
 
 /**
  * Returns the state word of a vacant endpoint; changes nothing.
@@ -399,9 +397,8 @@ function throwTaken(index: number): never {
 }
 
 /** Whether an endpoint is no longer this owner's. */
-export function hasLeft(endpoint: Endpoint): boolean {
-  return !endpoint.isOwn(endpoint.state(endpoint.index));
-}
+export const hasLeft = (endpoint: Endpoint): boolean =>
+  !endpoint.isOwn(endpoint.state(endpoint.index));
 
 /** Takes a vacant endpoint for this thread, or the one that is lent. */
 export function attachEndpoint(

@@ -140,9 +140,8 @@ export function pollingMechanism(): Mechanism {
 }
 
 /** The default mechanism for the memory of a segment or a mailbox. */
-export function defaultMechanism({ shared }: { readonly shared: boolean }): Mechanism {
-  return shared ? agentMechanism() : pollingMechanism();
-}
+export const defaultMechanism = ({ shared }: { readonly shared: boolean }): Mechanism =>
+  shared ? agentMechanism() : pollingMechanism();
 
 /** The parts of the global scope that tell how many processors there are. */
 interface Scope {
@@ -158,10 +157,9 @@ interface Scope {
  * answer. `process` is looked up last, because Deno then loads much of its compatibility layer for
  * Node.
  */
-export function processorCount(scope: Scope = globalThis as Scope): number {
-  return scope.navigator?.hardwareConcurrency ??
+export const processorCount = (scope: Scope = globalThis as Scope): number =>
+  scope.navigator?.hardwareConcurrency ??
     scope.process?.getBuiltinModule?.("node:os")?.availableParallelism() ?? 2;
-}
 
 /** Tells the processor that this is a spin loop, if the runtime has `Atomics.pause`. */
 export const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => {});

@@ -119,19 +119,14 @@ export function causeOf(segment: Segment, index: number): ErrorOptions | undefin
 }
 
 /** The state that a state word holds in its low bits. [segment.state_low] */
-export function stateOf(word: number): number {
-  return word & layout.STATE_MASK;
-}
+export const stateOf = (word: number): number => word & layout.STATE_MASK;
 
 /** Whether a state is final, or has a value that no endpoint may store. */
-export function isFinal(state: number): boolean {
-  return state > layout.ENDPOINT_STATE_ATTACHED;
-}
+export const isFinal = (state: number): boolean => state > layout.ENDPOINT_STATE_ATTACHED;
 
 /** The vacant state word of a generation, with the low bits of that. [segment.vacate_state] */
-export function vacantWord(generation: number): number {
-  return generation << layout.REASON_SHIFT | layout.ENDPOINT_STATE_VACANT;
-}
+export const vacantWord = (generation: number): number =>
+  generation << layout.REASON_SHIFT | layout.ENDPOINT_STATE_VACANT;
 
 /**
  * Changes the state word of an endpoint to `failed`, unless it is final; with 0, to closed, if it
