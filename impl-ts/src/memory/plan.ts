@@ -196,9 +196,9 @@ type Words = [number, number, number, number, number, number, number, number, nu
 
 /**
  * Writes the header except `ready`, the records, the descriptors and the control words of a plan
- * that `place` has made of these channels. Memory that is blank has 0 in `ready`, and may have anything elsewhere, so
- * these parts are zeroed first. The byte areas need no zeros, because nothing in them counts before
- * a cursor covers it. [segment.write]
+ * that `place` has made of these channels. Memory that is blank has 0 in `ready`, and may have
+ * anything elsewhere, so these parts are zeroed first. The byte areas need no zeros, because
+ * nothing in them counts before a cursor covers it. [segment.write]
  */
 export function writePlan(
   { size, endpointCount, channels }: Plan,
