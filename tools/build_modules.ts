@@ -4,6 +4,7 @@
  * @module
  */
 import * as esbuild from "esbuild";
+import { FIRST, type First, markEarly, readEarly } from "./build_early.ts";
 import { entriesOf, type Entry, globalPath, modulePath } from "./build_entries.ts";
 import type { PackageFile } from "./build_package.ts";
 import { bundleText, OPTIONS } from "./build_scripts.ts";
@@ -37,19 +38,37 @@ async function bundle(
   entries: readonly Entry[],
   values: readonly Taken[],
 ): Promise<PackageFile[]> {
+  const first = FIRST[entry.name];
   const { outputFiles } = await esbuild.build({
     ...OPTIONS,
     absWorkingDir: root,
     entryPoints: { [entry.name]: entry.source },
     outdir: `${root}/out`,
     format: "esm",
-    minify: true,
+    minify: first === undefined,
     plugins: [give(root, entry, values), take(root, entry, entries, values)],
     // What is installed beside the package is imported from there.
     packages: "external",
-    sourcemap: "linked",
+    sourcemap: first === undefined ? "linked" : "inline",
   });
+  if (first !== undefined) return await minifyEarly(outputFiles[0]!.text, modulePath(entry), first);
   return outputFiles.map(({ path, text }) => ({ path: path.slice(`${root}/out/`.length), text }));
+}
+
+/** Minifies a module whose map is in it, with the functions marked that run first. */
+async function minifyEarly(text: string, path: string, first: First): Promise<PackageFile[]> {
+  const { bundle: _bundle, write: _write, ...options } = OPTIONS;
+  const marked = markEarly(text, await readEarly(text, first));
+  const { code, map } = await esbuild.transform(marked, {
+    ...options,
+    format: "esm",
+    minify: true,
+    sourcemap: "external",
+  });
+  return [
+    { path: `${path}.map`, text: map },
+    { path, text: `${code}//# sourceMappingURL=${path}.map\n` },
+  ];
 }
 
 /** A value that an entry gives to those that are made behind it. */
