@@ -6,9 +6,11 @@
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
+import { FIRST, markEarly, readEarly } from "../../tools/build_early.ts";
 import { ENTRIES } from "../../tools/build_entries.ts";
 import { folderOf } from "../../tools/build_libraries.ts";
 import { bundleModules } from "../../tools/build_modules.ts";
+import { bundleText } from "../../tools/build_scripts.ts";
 
 const SCRIPT = fileURLToPath(new URL("../script/", import.meta.url));
 /** Above all of the repository, and below nothing of the packages' cache. */
@@ -105,6 +107,7 @@ const OPTIONS = {
 } satisfies esbuild.BuildOptions;
 
 /** Writes the bundles of entries into a folder. */
+/** Our own functions are compiled with their modules as far as those of the npm package are. */
 async function bundle(
   folder: string,
   entries: Record<string, string>,
@@ -123,8 +126,20 @@ async function bundle(
     chunkNames: "shared_[hash]",
   });
   await Deno.mkdir(folder, { recursive: true });
-  for (const { path, text } of outputFiles) await Deno.writeTextFile(path, text);
+  const text = await bundleText({
+    absWorkingDir: ROOT,
+    entryPoints: ["impl-ts/src/mod.ts"],
+    format: "esm",
+  });
+  const names = await readEarly(text, FIRST.millrace!);
+  const mark = (part: string) => part.startsWith(OWN) ? markEarly(part, names) : part;
+  for (const { path, text } of outputFiles) {
+    await Deno.writeTextFile(path, text.split(/^(?=\/\/ .)/m).map(mark).join(""));
+  }
 }
+
+/** How the part of a bundle begins that comes from a module of ours. */
+const OWN = "// ../../impl-ts/src/";
 
 /** Bundles one text, for a page that has everything in itself. */
 export async function bundlePage(entry: string): Promise<string> {
