@@ -126,12 +126,13 @@ async function bundle(
     chunkNames: "shared_[hash]",
   });
   await Deno.mkdir(folder, { recursive: true });
-  const text = await bundleText({
-    absWorkingDir: ROOT,
-    entryPoints: ["impl-ts/src/mod.ts"],
-    format: "esm",
-  });
-  const names = await readEarly(text, FIRST.millrace!);
+  const names = new Set<string>();
+  for (const { name, source } of ENTRIES) {
+    if (FIRST[name] === undefined) continue;
+    const from = { absWorkingDir: ROOT, entryPoints: [source] };
+    const text = await bundleText({ ...from, format: "esm" });
+    for (const each of await readEarly(text, FIRST[name])) names.add(each);
+  }
   const mark = (part: string) => part.startsWith(OWN) ? markEarly(part, names) : part;
   for (const { path, text } of outputFiles) {
     await Deno.writeTextFile(path, text.split(/^(?=\/\/ .)/m).map(mark).join(""));
