@@ -22,7 +22,7 @@ import { lostError, MillraceError, type ReasonCode, throwCannot } from "../error
 import { layout } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { isPast } from "../memory/segment.ts";
-import { FrameReader, Head } from "../ring/frame.ts";
+import { accept, FrameReader, Head } from "../ring/frame.ts";
 import { Bit, hasMoved, load, markFaulty, placeOf, Side, store } from "../ring/side.ts";
 import type { Outgoing } from "./outgoing.ts";
 import {
@@ -628,7 +628,7 @@ function refuse(inc: Incoming, code: ReasonCode, why: string): never {
 /** Goes on after the frame; gives its room back now, or with later ones. [ring.release_early] */
 export function releaseFrame(inc: Incoming): void {
   const { frame } = inc;
-  if (frame.flags !== Head.WHOLE) frame.accept();
+  if (frame.flags !== Head.WHOLE) accept(frame);
   const cursor = inc.cursor = (inc.cursor + frame.extent) | 0;
   const isDue = cursor === inc.peerCursor || ((cursor - inc.published) | 0) >= inc.capacity >> 2;
   // [ring.release_asked] A writer that waits for a few bytes does not wait for a quarter.

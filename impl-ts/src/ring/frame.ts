@@ -94,7 +94,7 @@ export class FrameReader {
   /** Kind and codec, tag, and total of the message in progress. */
   begun = 0;
   begunTag = 0;
-  #begunTotal = 0;
+  begunTotal = 0;
 
   /** Whether this is the first of several frames of a message. */
   get isFirst(): boolean {
@@ -132,7 +132,7 @@ export class FrameReader {
     const isCommon = form === Head.WHOLE_DATA ||
       (form >= Head.WHOLE_CALL && form <= Head.WHOLE_THROW);
     if (!isCommon || this.inProgress) {
-      return this.#checkOther(words, index, word, room, toEnd, half);
+      return checkOther(this, words, index, word, room, toEnd, half);
     }
     // For the most common frames only the size is left to check. This function is kept short for
     // speed: V8 inlines it into its callers together with other functions, which it would call
@@ -141,93 +141,91 @@ export class FrameReader {
       ? layout.REASON_FRAME_SIZE
       : 0;
   }
+}
 
-  #checkOther(
-    words: Int32Array,
-    index: number,
-    word: number,
-    room: number,
-    toEnd: number,
-    half: number,
-  ): number {
-    const { size, kind, flags } = this;
-    const isPad = kind === layout.FRAME_KIND_PAD;
-    const isBare = isPad || kind === layout.FRAME_KIND_END;
-    const isExtension = kind >= layout.FRAME_KIND_EXTENSION_MIN;
-    if (kind < layout.FRAME_KIND_DATA || (kind > layout.FRAME_KIND_PAD && !isExtension)) {
-      return layout.REASON_FRAME_KIND;
-    }
-    if (!isExtension) {
-      if (word >>> Head.RESERVED_SHIFT) return layout.REASON_FRAME_RESERVED;
-      if (isBare ? flags : !areMessageFlags(flags, this.codec)) return layout.REASON_FRAME_FLAGS;
-    }
-    // The extent of `size` is at most a multiple of 16 exactly when 16 + `size` is. So `size` is
-    // compared without rounding it up, and nothing can overflow.
-    const most = isPad || room < half ? room : half;
-    if (size > most - layout.FRAME_HEADER_SIZE) return layout.REASON_FRAME_SIZE;
-    if (isPad) return this.extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
-    if (isBare) return size && layout.REASON_FRAME_SIZE;
-    return isExtension ? 0 : this.#checkMessage(words, index + (layout.FRAME_HEADER_SIZE >> 2));
+/** Makes all checks of a frame that is not one of the most common, or comes inside a message. */
+function checkOther(
+  frame: FrameReader,
+  words: Int32Array,
+  index: number,
+  word: number,
+  room: number,
+  toEnd: number,
+  half: number,
+): number {
+  const { kind, codec } = frame;
+  let { size, flags } = frame;
+  const isPad = kind === layout.FRAME_KIND_PAD;
+  const isBare = isPad || kind === layout.FRAME_KIND_END;
+  const isExtension = kind >= layout.FRAME_KIND_EXTENSION_MIN;
+  if (kind < layout.FRAME_KIND_DATA || (kind > layout.FRAME_KIND_PAD && !isExtension)) {
+    return layout.REASON_FRAME_KIND;
   }
+  if (!isExtension) {
+    if (word >>> Head.RESERVED_SHIFT) return layout.REASON_FRAME_RESERVED;
+    if (isBare ? flags : !areMessageFlags(flags, codec)) return layout.REASON_FRAME_FLAGS;
+  }
+  // The extent of `size` is at most a multiple of 16 exactly when 16 + `size` is. So `size` is
+  // compared without rounding it up, and nothing can overflow.
+  const most = isPad || room < half ? room : half;
+  if (size > most - layout.FRAME_HEADER_SIZE) return layout.REASON_FRAME_SIZE;
+  if (isPad) return frame.extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
+  if (isBare) return size && layout.REASON_FRAME_SIZE;
+  if (isExtension) return 0;
 
-  /** Updates the progress of the message to which this frame belongs. */
-  accept(): void {
-    const { kind, flags } = this;
-    if (kind === layout.FRAME_KIND_END || kind > layout.FRAME_KIND_THROW) return;
-    if (flags === layout.FRAME_FLAG_FIRST) {
-      this.dropped = this.unsummed = false;
-      this.begun = packKind(kind, 0, this.codec);
-      this.begunTag = this.tag;
-      this.#begunTotal = this.total;
-      this.received = 0;
+  // What follows applies to frames of messages only.
+  let at = index + layout.FRAME_HEADER_SIZE / 4;
+  if (flags & layout.FRAME_FLAG_EXTENDED) { // [frame.skip_extension]
+    // If the payload has no room for it, this is some other word, and too large for the payload.
+    const lead = words[at + layout.EXTENSION_SIZE_OFFSET / 4]! >>> 0;
+    const isOdd = lead % layout.HEADER_EXTENSION_ALIGN !== 0;
+    if (isOdd || lead < layout.HEADER_EXTENSION_SIZE || lead > size) {
+      return layout.REASON_FRAME_EXTENSION;
     }
-    this.received += this.size;
-    this.inProgress = (flags & layout.FRAME_FLAG_LAST) === 0;
+    frame.flags = flags &= ~layout.FRAME_FLAG_EXTENDED;
+    frame.lead = lead;
+    frame.size = frame.total = size -= lead;
+    at += lead / 4;
   }
+  const { inProgress, isFirst } = frame;
+  if (flags === Head.WHOLE) return inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
+  const isCancel = flags > Head.WHOLE;
+  const least = isFirst ? layout.MESSAGE_PREAMBLE_SIZE : 1;
+  if (isCancel ? size : size < least) return layout.REASON_FRAME_SIZE;
+  if (isFirst === inProgress) return layout.REASON_FRAME_SEQUENCE;
+  let total = frame.begunTotal;
+  if (isFirst) { // [frame.preamble]
+    const low = words[at + layout.PREAMBLE_TOTAL_OFFSET / 4]!;
+    const high = words[at + layout.PREAMBLE_TOTAL_OFFSET / 4 + 1]!;
+    const reserved = at + layout.PREAMBLE_RESERVED_OFFSET / 4;
+    if (words[reserved] || words[reserved + 1]) return layout.REASON_FRAME_RESERVED;
+    // A total above 2^53 loses its lowest bits here, but it is above every limit anyway.
+    total = (low & high) === -1 ? Infinity : (low >>> 0) + (high >>> 0) * 2 ** 32;
+    frame.lead += layout.MESSAGE_PREAMBLE_SIZE;
+    frame.size = size -= layout.MESSAGE_PREAMBLE_SIZE;
+  }
+  frame.total = total;
+  if (isFirst) return size <= total ? 0 : layout.REASON_FRAME_TOTAL;
+  if (packKind(kind, 0, codec) !== frame.begun || frame.tag !== frame.begunTag) {
+    return layout.REASON_FRAME_SEQUENCE;
+  }
+  if (isCancel || frame.unsummed) return 0; // [frame.check_total]
+  const sum = frame.received + size;
+  const isRight = frame.isLast && total < Infinity ? sum === total : sum <= total;
+  return isRight ? 0 : layout.REASON_FRAME_TOTAL;
+}
 
-  /** Makes the checks that apply to frames of messages only; the payload begins at word `at`. */
-  #checkMessage(words: Int32Array, at: number): number {
-    if (this.flags & layout.FRAME_FLAG_EXTENDED) { // [frame.skip_extension]
-      if (this.size < layout.HEADER_EXTENSION_SIZE) return layout.REASON_FRAME_EXTENSION;
-      const lead = words[at + (layout.EXTENSION_SIZE_OFFSET >> 2)]! >>> 0;
-      const isOdd = lead % layout.HEADER_EXTENSION_ALIGN !== 0;
-      if (isOdd || lead < layout.HEADER_EXTENSION_SIZE || lead > this.size) {
-        return layout.REASON_FRAME_EXTENSION;
-      }
-      this.flags &= ~layout.FRAME_FLAG_EXTENDED;
-      this.#skip(lead);
-    }
-    const { size, flags, inProgress, isFirst, isLast } = this;
-    this.total = size;
-    if (flags === Head.WHOLE) return inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
-    const isCancel = flags > Head.WHOLE;
-    const least = isFirst ? layout.MESSAGE_PREAMBLE_SIZE : 1;
-    if (isCancel ? size : size < least) return layout.REASON_FRAME_SIZE;
-    if (isFirst === inProgress) return layout.REASON_FRAME_SEQUENCE;
-    if (isFirst) { // [frame.preamble]
-      at += this.lead / 4;
-      const low = words[at + layout.PREAMBLE_TOTAL_OFFSET / 4]!;
-      const high = words[at + layout.PREAMBLE_TOTAL_OFFSET / 4 + 1]!;
-      // A total above 2^53 loses its lowest bits here, but it is above every limit anyway.
-      this.total = (low & high) === -1 ? Infinity : (low >>> 0) + (high >>> 0) * 2 ** 32;
-      const reserved = at + layout.PREAMBLE_RESERVED_OFFSET / 4;
-      if (words[reserved] || words[reserved + 1]) return layout.REASON_FRAME_RESERVED;
-      this.#skip(layout.MESSAGE_PREAMBLE_SIZE);
-      return this.size <= this.total ? 0 : layout.REASON_FRAME_TOTAL;
-    }
-    const total = this.total = this.#begunTotal;
-    if (packKind(this.kind, 0, this.codec) !== this.begun || this.tag !== this.begunTag) {
-      return layout.REASON_FRAME_SEQUENCE;
-    }
-    if (isCancel || this.unsummed) return 0; // [frame.check_total]
-    const sum = this.received + size;
-    const isRight = isLast && !this.isUnknown ? sum === total : sum <= total;
-    return isRight ? 0 : layout.REASON_FRAME_TOTAL;
+/** Updates the progress of the message to which this frame belongs. */
+export function accept(frame: FrameReader): void {
+  const { kind, flags } = frame;
+  if (kind === layout.FRAME_KIND_END || kind > layout.FRAME_KIND_THROW) return;
+  if (flags === layout.FRAME_FLAG_FIRST) {
+    frame.dropped = frame.unsummed = false;
+    frame.begun = packKind(kind, 0, frame.codec);
+    frame.begunTag = frame.tag;
+    frame.begunTotal = frame.total;
+    frame.received = 0;
   }
-
-  /** Counts the next `size` bytes of the payload to `lead`, and no longer to the message. */
-  #skip(size: number): void {
-    this.lead += size;
-    this.size -= size;
-  }
+  frame.received += frame.size;
+  frame.inProgress = (flags & layout.FRAME_FLAG_LAST) === 0;
 }
