@@ -13,7 +13,7 @@ import { type Segment, throwGone } from "../memory/segment.ts";
 import { noteTurn, repeat } from "./loop.ts";
 import { defaultMechanism, type Mechanism } from "./mechanism.ts";
 import { Spinner } from "./spin.ts";
-import { changeState, ring, ringAround, stateOf } from "./state.ts";
+import { changeState, generationAt, ring, ringAround, stateOf } from "./state.ts";
 
 /**
  * What an endpoint has counted since it attached.
@@ -157,7 +157,7 @@ export class Endpoint {
       // This version understands nothing beyond itself. [segment.features]
       Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, 0);
     }
-    this.isAgain = Atomics.load(words, record + layout.ENDPOINT_GENERATION_WORD) !== 0;
+    this.isAgain = generationAt(segment, index) !== 0;
     // Also if somebody else came first, who may have died before its ring.
     ringAround(segment, index, mechanism);
     if (isTaken) throwTaken(index);

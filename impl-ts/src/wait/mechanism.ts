@@ -82,8 +82,32 @@ export function mayBlock(): boolean {
   }
 }
 
-let agent: Mechanism | undefined;
-let polling: Mechanism | undefined;
+const AGENT: Mechanism = {
+  rings: layout.WAKE_MECHANISM_AGENT,
+  sleeps: layout.WAKE_MECHANISM_AGENT,
+  get blocks() {
+    return mayBlock();
+  },
+  sleep: (words, index, expected, ms) => Atomics.wait(words, index, expected, ms) !== "timed-out",
+  sleepAsync(words, index, expected, ms) {
+    const result = Atomics.waitAsync?.(words, index, expected, ms);
+    return result && Promise.resolve(result.value);
+  },
+  // Notify all sleepers: a `waitAsync` that timed out cannot be cancelled, and would use up a wake
+  // that was meant for a single sleeper.
+  notify: (words, index) => void Atomics.notify(words, index),
+};
+
+const POLLING: Mechanism = {
+  rings: 0,
+  sleeps: 0,
+  get blocks() {
+    return mayBlock();
+  },
+  sleep: (_words, _index, _expected, ms) => sleepBlind(Math.min(ms, layout.WAIT_POLL_MS)),
+  sleepAsync: () => undefined,
+  notify: () => {},
+};
 
 /**
  * The mechanism for agents of one cluster: JavaScript threads, and the WebAssembly in them. It is
@@ -97,21 +121,7 @@ let polling: Mechanism | undefined;
  * ```
  */
 export function agentMechanism(): Mechanism {
-  return agent ??= {
-    rings: layout.WAKE_MECHANISM_AGENT,
-    sleeps: layout.WAKE_MECHANISM_AGENT,
-    get blocks() {
-      return mayBlock();
-    },
-    sleep: (words, index, expected, ms) => Atomics.wait(words, index, expected, ms) !== "timed-out",
-    sleepAsync(words, index, expected, ms) {
-      const result = Atomics.waitAsync?.(words, index, expected, ms);
-      return result && Promise.resolve(result.value);
-    },
-    // Notify all sleepers: a `waitAsync` that timed out cannot be cancelled, and would use up a
-    // wake that was meant for a single sleeper.
-    notify: (words, index) => void Atomics.notify(words, index),
-  };
+  return AGENT;
 }
 
 /**
@@ -127,21 +137,12 @@ export function agentMechanism(): Mechanism {
  * ```
  */
 export function pollingMechanism(): Mechanism {
-  return polling ??= {
-    rings: 0,
-    sleeps: 0,
-    get blocks() {
-      return mayBlock();
-    },
-    sleep: (_words, _index, _expected, ms) => sleepBlind(Math.min(ms, layout.WAIT_POLL_MS)),
-    sleepAsync: () => undefined,
-    notify: () => {},
-  };
+  return POLLING;
 }
 
 /** The default mechanism for the memory of a segment or a mailbox. */
 export const defaultMechanism = ({ shared }: { readonly shared: boolean }): Mechanism =>
-  shared ? agentMechanism() : pollingMechanism();
+  shared ? AGENT : POLLING;
 
 /** The parts of the global scope that tell how many processors there are. */
 interface Scope {
@@ -160,6 +161,3 @@ interface Scope {
 export const processorCount = (scope: Scope = globalThis as Scope): number =>
   scope.navigator?.hardwareConcurrency ??
     scope.process?.getBuiltinModule?.("node:os")?.availableParallelism() ?? 2;
-
-/** Tells the processor that this is a spin loop, if the runtime has `Atomics.pause`. */
-export const pause: () => void = (Atomics as { pause?: () => void }).pause ?? (() => {});

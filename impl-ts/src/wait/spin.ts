@@ -8,7 +8,10 @@
 import { layout } from "../memory/layout.ts";
 import { requireAmount } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
-import { type Mechanism, pause, processorCount } from "./mechanism.ts";
+import { type Mechanism, processorCount } from "./mechanism.ts";
+
+/** Some runtimes have what tells the processor that this is a spin loop. */
+type Pausing = { pause?(): void };
 
 /** What a spin looks at. */
 export interface Sight {
@@ -107,7 +110,9 @@ export class Spinner {
     let spent = 0;
     let isFound: boolean;
     for (;;) {
-      for (let i = 0; !(isFound = sight.sees(asks)) && i < count; i++) pause();
+      for (let i = 0; !(isFound = sight.sees(asks)) && i < count; i++) {
+        (Atomics as Pausing).pause?.();
+      }
       if ((isFound ||= sight.hasChanged())) break;
       const time = now();
       if (start < 0) start = time;

@@ -107,15 +107,18 @@ export function markFailed(
  */
 export function generationOf(segment: Segment, index: number): number {
   requireInteger("index", index, 0, segment.endpointCount - 1);
-  const at = recordAt(index) + layout.ENDPOINT_GENERATION_WORD;
-  return Atomics.load(segment.control, at) >>> 0;
+  return generationAt(segment, index);
 }
+
+/** The same of an endpoint that there is. */
+export const generationAt = (segment: Segment, index: number): number =>
+  Atomics.load(segment.control, recordAt(index) + layout.ENDPOINT_GENERATION_WORD) >>> 0;
 
 /** The `cause` for errors about a failed owner, if a supervisor in this thread has noted one. */
 export function causeOf(segment: Segment, index: number): ErrorOptions | undefined {
   const known = segment.causes?.get(index);
   // A cause that was noted for an earlier owner says nothing about this one.
-  return known?.generation === generationOf(segment, index) ? known : undefined;
+  return known?.generation === generationAt(segment, index) ? known : undefined;
 }
 
 /** The state that a state word holds in its low bits. [segment.state_low] */
