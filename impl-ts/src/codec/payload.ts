@@ -90,11 +90,6 @@ export function takeBytes(
   payload.isKept = isKept;
 }
 
-/** Encodes one or more values as one batch. [codec.batch] */
-export function encodeBatch(values: readonly unknown[], payload: Payload): void {
-  encodeText(JSON.stringify(values), layout.CODEC_JSON_BATCH, payload);
-}
-
 /** Encodes a text that is made already and is well-formed. [codec.text] */
 export function encodeText(text: string, code: number, payload: Payload): void {
   const bytes = encodeUtf8(text);

@@ -6,10 +6,15 @@
  * @module
  */
 
-import type { MessageHandler } from "./sab_reader.ts";
 import { type SABOptions, SABPipe, toSharedMemory } from "./sab_pipe.ts";
 import { type InitTarget, makeInit, requireInit } from "./sab_port.ts";
-import { enforceLimit, type OverflowHandler, requireQueueLimit, type Taken } from "./sab_queue.ts";
+import {
+  enforceLimit,
+  type MessageHandler,
+  type OverflowHandler,
+  requireQueueLimit,
+  type Taken,
+} from "./sab_queue.ts";
 
 /**
  * The way from the main side to the worker: `blocking` is the pipe, `nonblocking` the native port.

@@ -1,125 +1,102 @@
 /**
- * A `SABPipe` on the mailbox, the original's wire: the peer may be an endpoint of the original.
+ * A `SABPipe` on the mailbox, the original's wire: the peer may be an endpoint of the original. One
+ * side of a mailbox stands here for an endpoint and its side of a ring, so that the functions of
+ * pipes wait for it, and serve those who read.
  *
  * @module
  */
 
+import { encodeText, isScratch } from "../codec/codec.ts";
+import { layout } from "../memory/layout.ts";
 import { PartReader, type Parts, PartWriter } from "../mailbox/parts.ts";
 import { MailboxSide } from "../mailbox/side.ts";
-import { type Delivery, tendSoon } from "../pipe/link.ts";
-import type { Fault, ReaderWire, Section, Wire, WriterWire } from "./sab_wire.ts";
+import type { Incoming } from "../pipe/incoming.ts";
+import { Link } from "../pipe/link.ts";
+import type { Outgoing, Send } from "../pipe/outgoing.ts";
+import type { Endpoint, Waiter } from "../wait/endpoint.ts";
+import type { Section } from "./sab_wire.ts";
 
-/** What both ends share: one side of a mailbox, and how it waits. */
-abstract class MailboxEnd implements Wire {
-  owner!: Delivery;
-  isDue = false;
-  streak = 0;
-  protected readonly side: MailboxSide;
-  /** Whether the event loop waits. */
-  #isAsleep = false;
-  readonly tendLater = (): void => this.tend();
+/** The link of one end. */
+export class MailboxLink extends Link {
+  readonly #side: MailboxSide;
+  /** Takes a burst. See `Source`. */
+  readonly next: (mayLoad: boolean) => unknown[] | undefined;
 
   /** @throws {SegmentError} `mailbox.size` if the section is too small or not aligned to 4. */
-  constructor(section: Section, verb: "read" | "write") {
-    this.side = new MailboxSide(section, verb, {});
+  constructor(section: Section, index: number, maxMessageSize: number) {
+    const side = new MailboxSide(section, index === 0 ? "write" : "read", {});
+    let isAsleep = false;
+    const endpoint = {
+      waiters: [],
+      spinner: side.spinner,
+      // A state of the mailbox is an error of what looks at whose turn it is.
+      isLinked: () => true,
+      hasChanged: () => side.closed,
+      bell: () => 0,
+      wait: (waiter: Waiter, asks: number, deadline: number, waits: number) => {
+        waiter.prepare(asks);
+        return side.wait(deadline, waits);
+      },
+      // Each sleep of a side keeps the event loop alive, and ends after a slice.
+      listen: (_bell: number, waiter: Waiter) => {
+        if (isAsleep) return;
+        isAsleep = true;
+        side.waitAsync(Infinity, undefined).then(() => {
+          isAsleep = false;
+          waiter.tend();
+        });
+      },
+      close: () => {
+        reader.drop();
+        side.close();
+      },
+    };
+    super(endpoint as unknown as Endpoint, 0);
+    this.#side = side;
+    const reader = new PartReader(side, maxMessageSize);
+    this.next = () => reader.take();
+    const writer = new PartWriter(side);
+    let parts: Parts | undefined;
+    const isOut = index === 0;
+    const { theirs } = side;
+    // The peer's cursor has moved when the signal is not its turn.
+    const end = {
+      link: this,
+      endpoint,
+      words: side.words,
+      other: layout.MAILBOX_SIGNAL_WORD,
+      wants: layout.MAILBOX_RESERVED_OFFSET >> 2,
+      cursor: theirs,
+      published: theirs,
+      peerCursor: theirs,
+      bits: 0,
+      queue: [],
+      takers: [],
+      place: ({ text }: Send) => {
+        if (!side.checkTurn()) return false;
+        if (!parts) {
+          const source = encodeText(text!);
+          parts = writer.begin(source, !isScratch(source));
+        }
+        const isDone = writer.advance(parts);
+        if (isDone) parts = undefined;
+        else writer.detach(parts);
+        return isDone;
+      },
+    };
+    if (isOut) this.outgoing = end as unknown as Outgoing;
+    else this.incoming = end as unknown as Incoming;
   }
 
-  get disposed(): boolean {
-    return this.side.closed;
+  override sees(): boolean {
+    return this.#side.look();
   }
 
-  /** Each sleep of a side keeps the event loop alive, and ends after a slice. */
-  tend(): void {
-    this.isDue = false;
-    if (this.owner.tend() === 0) this.side.endAsyncWait();
-    else if (!this.#isAsleep) {
-      this.#isAsleep = true;
-      this.side.waitAsync(Infinity, undefined).then(() => {
-        this.#isAsleep = false;
-        this.tend();
-      });
-    }
-  }
+  /** There is no word to arm: each turn is passed with a wake. */
+  override arm(): void {}
 
-  tendSoon(): void {
-    tendSoon(this);
-  }
-
-  close(): void {
-    this.side.close();
-    this.tendSoon();
-  }
-}
-
-/** The writing end of a mailbox. */
-export class MailboxWriterWire extends MailboxEnd implements WriterWire {
-  fault: Fault | undefined;
-  readonly #writer: PartWriter;
-  /** The burst that is being written, as one payload. */
-  #parts: Parts | undefined;
-
-  constructor(section: Section) {
-    super(section, "write");
-    this.#writer = new PartWriter(this.side);
-  }
-
-  /**
-   * As in the original: messages posted until the reader has emptied the mailbox join the burst.
-   */
-  get mayBegin(): boolean {
-    return this.side.checkTurn();
-  }
-
-  begin(values: readonly unknown[]): void {
-    this.fault = this.#parts = undefined;
-    let sound = values;
-    try {
-      if (values.length > 0) this.#parts = this.#writer.encode(values);
-    } catch (reason) {
-      this.fault = { reason };
-      sound = values.filter(isSound);
-      if (sound.length === values.length) throw reason;
-      if (sound.length > 0) this.#parts = this.#writer.encode(sound);
-    }
-  }
-
-  carryOn(): boolean {
-    const parts = this.#parts;
-    if (parts === undefined || this.#writer.advance(parts)) return true;
-    this.#writer.detach(parts);
-    return false;
-  }
-}
-
-/** The reading end of a mailbox. */
-export class MailboxReaderWire extends MailboxEnd implements ReaderWire {
-  readonly #reader: PartReader;
-
-  constructor(section: Section, maxMessageSize: number) {
-    super(section, "read");
-    this.#reader = new PartReader(this.side, maxMessageSize);
-  }
-
-  take(): unknown[] | undefined {
-    return this.#reader.take();
-  }
-
-  wait(deadline: number, waits: number): boolean {
-    return this.side.wait(deadline, waits);
-  }
-
-  override close(): void {
-    this.#reader.drop();
-    super.close();
-  }
-}
-
-/** Whether a value can be written in a JSON array. */
-function isSound(value: unknown): boolean {
-  try {
-    JSON.stringify([value]);
-    return true;
-  } catch {
-    return false;
+  override tend(): void {
+    super.tend();
+    if (this.asks === 0) this.#side.endAsyncWait();
   }
 }

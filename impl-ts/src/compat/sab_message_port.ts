@@ -66,9 +66,9 @@
  *   with the code `segment.endpoint` [both work on the same bytes].
  * - The writer does not wait until each burst is read. Posted messages leave the queue in the next
  *   microtask, and then no longer count for the writer's `queueLimit`.
- * - A burst of more than a quarter of the ring arrives in pieces. Each value is encoded once; where
- *   the sizes of values change, or one cannot be encoded as JSON, a few times. So `toJSON` may be
- *   called more than once.
+ * - A burst of more than a sixth of the ring, or 12 KiB, arrives in pieces. Each value is encoded
+ *   once; where the sizes of values change, or one cannot be encoded as JSON, twice. So `toJSON`
+ *   may be called more than once.
  * - The static word indices, such as `SABPipe.RW_SIGNAL`, do not describe `i32`.
  *
  * Different on both:
@@ -93,8 +93,7 @@ export {
   SegmentError,
 } from "../error.ts";
 export { MWChannel, type MWChannelInit, type MWMode } from "./mw_channel.ts";
-export type { MessageHandler } from "./sab_reader.ts";
 export { type SABOptions, SABPipe } from "./sab_pipe.ts";
 export { type InitTarget, SABMessagePort, type SABMessagePortInit } from "./sab_port.ts";
-export type { OverflowHandler, Taken } from "./sab_queue.ts";
+export type { MessageHandler, OverflowHandler, Taken } from "./sab_queue.ts";
 export type { WireName } from "./sab_wire.ts";

@@ -7,13 +7,30 @@
 import { layout } from "../memory/layout.ts";
 import { requireInteger } from "../memory/plan.ts";
 import { isShared } from "../memory/segment.ts";
-import { MAX_MESSAGE_SIZE_MAX } from "../pipe/link.ts";
-import { MailboxReaderWire, MailboxWriterWire } from "./sab_mailbox.ts";
-import { type Bounds, type OverflowHandler, requireQueueLimit, type Taken } from "./sab_queue.ts";
-import { type MessageHandler, SabReader } from "./sab_reader.ts";
-import { isRingEndGone, RingReaderWire, RingWriterWire } from "./sab_ring.ts";
+import { now } from "../memory/clock.ts";
+import { glance, hasEnded, Mode, noteAsked, read, readAsync, tryRead } from "../pipe/incoming.ts";
+import {
+  closedError,
+  deadlineOf,
+  discard,
+  For,
+  MAX_MESSAGE_SIZE_MAX,
+  tendSoon,
+} from "../pipe/link.ts";
+import { append, makeSend, pump, whileEncoding } from "../pipe/outgoing.ts";
+import { Bit, hasMoved, store } from "../ring/side.ts";
+import { giveWay, SETTLED, turn } from "../wait/loop.ts";
+import { MailboxLink } from "./sab_mailbox.ts";
+import {
+  type Bounds,
+  enforceLimit,
+  type MessageHandler,
+  type OverflowHandler,
+  requireQueueLimit,
+  type Taken,
+} from "./sab_queue.ts";
+import { isRingEndGone, RingLink } from "./sab_ring.ts";
 import { disposedError, isClosing, openSegment, ringCapacity, type WireName } from "./sab_wire.ts";
-import { SabWriter } from "./sab_writer.ts";
 
 /**
  * What this layer adds to the parameters of the original.
@@ -44,7 +61,34 @@ export interface SABOptions {
   readonly maxMessageSize?: number | undefined;
 }
 
+/** Messages that are written as one burst, and the promise for all of them. */
+interface Batch<T> {
+  /** Oldest first. Those from `at` on are not encoded yet. */
+  values: T[];
+  at: number;
+  readonly promise: Promise<void>;
+  /** Why some of them are not written. */
+  fault: Fault | undefined;
+  readonly resolve: () => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** What a call has thrown, which may be undefined. */
+interface Fault {
+  readonly reason: unknown;
+}
+
 const DEFAULT_SIZE = 128 * 1024;
+/** UTF-16 units of one message of a burst on a ring. */
+const RUN_SIZE = 12 * 1024;
+/** The part of it that values take which are encoded together, judged by the size of the last. */
+const FILL = 7 / 8;
+/** Milliseconds after which a blocking read tries again to write what its port has posted. */
+const OWING_MS = 1;
+/** Bursts after which a delivery checks whether the event loop has to turn. */
+const STREAK = 8;
+/** Milliseconds that an event loop spins for an answer. */
+const SPIN_MS = 0.02;
 
 /**
  * One end of a pipe: a writer, which has `postMessage`, or a reader, which has `read`, `asyncRead`,
@@ -120,9 +164,24 @@ export class SABPipe<T = any> {
   i32: Int32Array | null;
   /** The section as bytes; `null` once the pipe is found disposed. */
   u8: Uint8Array | null;
-  readonly #writer: SabWriter<T> | undefined;
-  readonly #reader: SabReader<T> | undefined;
+  /** Undefined if an earlier owner has destroyed this end of a ring. */
+  readonly #link: RingLink | MailboxLink | undefined;
   readonly #bounds: Bounds<T>;
+  /** Of a writer: what is posted and not begun. */
+  #posted: Batch<T> | undefined;
+  /** How many values are encoded together. */
+  #step = 16;
+  /** Of a reader: the rest of the bursts that were taken, newest first. */
+  #queue: T[] = [];
+  /** The writer of the same port. */
+  #writer: SABPipe | undefined;
+  #handler: MessageHandler<T> | null = null;
+  #isDelivering = false;
+  /** Whether a run of the delivery is under way: one burst in each microtask. */
+  #isRunning = false;
+  #streak = 0;
+  /** When the event loop fell asleep for an answer, to learn how long that takes; 0 if not. */
+  #asleep = 0;
 
   /**
    * Creates an end of a pipe on new shared memory of the given size in bytes, or on existing
@@ -157,38 +216,35 @@ export class SABPipe<T = any> {
     this.#bounds = { limit: queueLimit, onOverflow: null };
     const section = { buffer, byteOffset, byteLength };
     const capacity = requireWire(options.wire) === "ring" ? ringCapacity(section) : 0;
-    this.wire = capacity === 0 ? "mailbox" : "ring";
-    const segment = capacity === 0 ? undefined : openSegment(section, capacity);
-    if (segment !== undefined && isRingEndGone(segment, this.isWriter ? 0 : 1)) {
-      this._sab = this.i32 = this.u8 = null; // its owner has destroyed this end, for ever
-    } else if (role === "w") {
-      const wire = segment ? new RingWriterWire(segment) : new MailboxWriterWire(section);
-      this.#writer = new SabWriter<T>(wire, this.#bounds, this);
-    } else {
-      const { maxMessageSize = MAX_MESSAGE_SIZE_MAX } = options;
-      requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
-      const wire = segment
-        ? new RingReaderWire(segment, maxMessageSize)
-        : new MailboxReaderWire(section, maxMessageSize);
-      this.#reader = new SabReader<T>(wire, this.#bounds, this);
+    this.wire = capacity ? "ring" : "mailbox";
+    const { maxMessageSize = MAX_MESSAGE_SIZE_MAX } = options;
+    requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
+    const index = +this.isReader;
+    if (capacity) {
+      const segment = openSegment(section, capacity);
+      if (isRingEndGone(segment, index)) {
+        this.#forget();
+        return;
+      }
+      this.#link = new RingLink(segment, index, maxMessageSize);
+    } else this.#link = new MailboxLink(section, index, maxMessageSize);
+    const link = this.#link;
+    const keeps = () => this.#isDelivering || this.#posted !== undefined || !!link.outgoing?.first;
+    link.delivery = {
+      tend: () => this.isWriter ? this.#write() ? 0 : For.ROOM : this.#tend(),
+      finish() {},
+      get keeps() {
+        return keeps();
+      },
+    };
+    if (link.incoming) {
+      link.incoming.take = (_, mayLoad) => this.#queue.length > 0 || this.#fill(mayLoad);
     }
   }
 
-  /**
-   * Joins this reader and a writer to one port: from now on the reads first write what the writer
-   * has queued, and expect answers to it.
-   *
-   * @internal
-   */
+  /** Joins this reader and a writer to one port: the reads first write what is posted. @internal */
   _join(writer: SABPipe): void {
-    if (this.#reader !== undefined) this.#reader.writer = writer.#writer;
-  }
-
-  /** @internal */
-  _report(error: unknown): unknown {
-    if (!isClosing(error)) return error;
-    this.destroy();
-    return disposedError(error);
+    if (writer.#link) this.#writer = writer;
   }
 
   /** Most messages in the queue of this end; `null` for no limit. The oldest are discarded. */
@@ -199,8 +255,7 @@ export class SABPipe<T = any> {
   set queueLimit(value: number | null) {
     requireQueueLimit(value);
     this.#bounds.limit = value;
-    this.#writer?.enforce();
-    this.#reader?.enforce();
+    this.#enforce();
   }
 
   /**
@@ -218,7 +273,9 @@ export class SABPipe<T = any> {
 
   /** Whether either end was destroyed. */
   isDisposed(): boolean {
-    return this.i32 === null || (this.#writer ?? this.#reader)!.wire.disposed;
+    const link = this.#link;
+    return this.i32 === null || link!.endpoint.hasChanged(link!.peer) ||
+      link!.incoming !== undefined && hasEnded(link!.incoming);
   }
 
   /**
@@ -227,9 +284,13 @@ export class SABPipe<T = any> {
    */
   destroy(): void {
     if (this.i32 === null) return;
-    this._sab = this.i32 = this.u8 = null;
-    this.#writer?.drop();
-    (this.#writer ?? this.#reader)!.wire.close();
+    this.#forget();
+    const link = this.#link!;
+    const posted = this.#posted;
+    this.#posted = undefined;
+    discard(link);
+    link.leave();
+    if (posted) this.#settle(posted, disposedError());
   }
 
   /** Another name of `destroy`. */
@@ -247,8 +308,12 @@ export class SABPipe<T = any> {
   postMessage(message: T): Promise<void> {
     if (this.isReader) throw new Error("Cannot post: only the writer can write");
     // Checked once a burst; if the other side ends the pipe later, the promise is rejected.
-    if (!this.#writer?.isGathering) this.#requireOpen();
-    return this.#writer!.post(message);
+    if (!this.#posted) this.#requireOpen();
+    const { values, promise } = this.#posted ??= makeBatch();
+    values.push(message);
+    tendSoon(this.#link!); // messages posted until the end of this job join the burst
+    this.#enforce();
+    return promise;
   }
 
   /**
@@ -264,7 +329,9 @@ export class SABPipe<T = any> {
     blocking: boolean = true,
     maxMessages: N = 1 as N,
   ): Taken<T, N> {
-    return this.#requireReader("read").read(timeout, blocking, maxMessages);
+    this.#requireReader("read");
+    this.#look(blocking && timeout > 0 ? timeout : 0);
+    return this.#take(maxMessages);
   }
 
   /** Reads what has arrived, without waiting: the same as `read(0, false, maxMessages)`. */
@@ -274,7 +341,9 @@ export class SABPipe<T = any> {
 
   /** Returns the next message without taking it, or `null`. */
   tryPeek(): T | null {
-    return this.#requireReader("tryPeek").peek();
+    this.#requireReader("tryPeek");
+    this.#look(0);
+    return this.#queue.at(-1) ?? null;
   }
 
   /** Reads as `read` does, without blocking. Calls are served in order. */
@@ -282,7 +351,15 @@ export class SABPipe<T = any> {
     timeout: number = Infinity,
     maxMessages: N = 1 as N,
   ): Promise<Taken<T, N>> {
-    return await this.#requireReader("asyncRead").readAsync(timeout, maxMessages);
+    this.#requireReader("asyncRead");
+    const options = { timeout: timeout > 0 ? timeout : 0 };
+    const take = () => this.#take(maxMessages);
+    try {
+      const taken = await readAsync(this.#link!.incoming!, Mode.VALUE, options, take);
+      return taken as Taken<T, N> | undefined ?? take();
+    } catch (error) {
+      throw this.#report(error);
+    }
   }
 
   /**
@@ -291,7 +368,7 @@ export class SABPipe<T = any> {
    * handler.
    */
   get onmessage(): MessageHandler<T> | null {
-    return this.#reader?.handler ?? null;
+    return this.#handler;
   }
 
   set onmessage(handler: MessageHandler<T> | null) {
@@ -299,12 +376,19 @@ export class SABPipe<T = any> {
     if (handler !== null && handler !== undefined && typeof handler !== "function") {
       throw new TypeError("Cannot set onmessage: it must be a function or null");
     }
-    if (this.#reader !== undefined) this.#reader.handler = handler ?? null;
+    const link = this.#link;
+    if (!link) return;
+    this.#handler = handler ?? null;
+    this.#deliver(this.#handler !== null);
+    if (this.#isRunning) return;
+    this.#isRunning = this.#isDelivering;
+    if (this.#isRunning) this.#run();
+    else link.tend();
   }
 
   /** Whether messages are being delivered to `onmessage`. */
   get _messageLoopActive(): boolean {
-    return this.#reader?.delivering ?? false;
+    return this.#isDelivering;
   }
 
   /**
@@ -313,7 +397,11 @@ export class SABPipe<T = any> {
    * @internal
    */
   _unread(messages: T[]): void {
-    this.#reader?.unread(messages);
+    this.#queue = this.#queue.concat(messages.reverse());
+  }
+
+  #forget(): void {
+    this._sab = this.i32 = this.u8 = null;
   }
 
   #requireOpen(): void {
@@ -322,12 +410,232 @@ export class SABPipe<T = any> {
     throw disposedError();
   }
 
-  #requireReader(verb: string): SabReader<T> {
+  #requireReader(verb: string): void {
     if (this.isWriter) throw new Error(`Cannot ${verb}: only the reader can`);
     if (this.onmessage !== null) throw new Error(`Cannot ${verb} while onmessage is active`);
     this.#requireOpen();
-    return this.#reader!;
   }
+
+  /** Turns an error of the link into the one that the caller gets. */
+  #report(error: unknown): unknown {
+    if (!isClosing(error)) return error;
+    this.destroy();
+    return disposedError(error);
+  }
+
+  /** Cuts the queue to its limit. */
+  #enforce(): void {
+    if (this.isReader) enforceLimit(this.#queue, "newest first", this.#bounds);
+    else if (this.#posted) enforceLimit(this.#posted.values, "oldest first", this.#bounds);
+  }
+
+  /** Writes what is posted, as far as there is room. Returns whether nothing is left. */
+  #write(): boolean {
+    const out = this.#link!.outgoing!;
+    if (!this.#posted && !out.first) return true;
+    if (out.bits & Bit.ENCODING) return false; // this is a `toJSON`, which reads
+    // As in the original, messages posted until the reader has emptied a mailbox join the burst.
+    while (pump(out) && this.#posted && (this.wire === "ring" || hasMoved(out))) {
+      const batch = this.#posted;
+      this.#posted = undefined;
+      this.#writeNext(batch);
+    }
+    return !out.first && !this.#posted;
+  }
+
+  /**
+   * Puts the next message of a burst into the queue of the link, or settles the burst. On a ring, a
+   * message holds as many values as surely fit a frame; on a mailbox, all. What cannot be encoded
+   * is lost alone.
+   */
+  #writeNext(batch: Batch<T>): void {
+    const isRing = this.wire === "ring";
+    const link = this.#link!;
+    const out = link.outgoing!;
+    // [frame.batch_whole] A UTF-16 unit takes at most three bytes.
+    const most = isRing ? Math.min(RUN_SIZE, out.largest / 3) : Infinity;
+    const encode = (values: readonly T[]) => whileEncoding(out, () => JSON.stringify(values));
+    const isSound = (value: T): boolean => {
+      try {
+        encode([value]);
+        return true;
+      } catch (reason) {
+        batch.fault ??= { reason };
+        return false;
+      }
+    };
+    let text = "";
+    let code: number = layout.CODEC_JSON_BATCH;
+    while (!text && batch.at < batch.values.length) {
+      const { values, at } = batch;
+      const some = values.slice(at, isRing ? at + this.#step : undefined);
+      const { length } = some;
+      try {
+        text = encode(some);
+        this.#step = Math.max(1, Math.floor(most * FILL * length / text.length));
+        if (length > 1 && text.length > most) text = "";
+        else batch.at += length;
+        if (isRing && length === 1) {
+          text = text.slice(1, -1);
+          code = layout.CODEC_JSON;
+        }
+      } catch (reason) {
+        batch.values = values.slice(at).filter(isSound);
+        batch.at = 0;
+        // They are sound one by one, but all of them make a text that is too long.
+        if (batch.values.length === values.length - at) return this.#settle(batch, reason);
+      }
+    }
+    // A `toJSON` may have closed this end.
+    const stopped = closedError(link, "write") ?? out.fault;
+    if (!text || stopped) return this.#settle(batch, stopped);
+    const send = makeSend(layout.FRAME_KIND_DATA, code);
+    send.text = text;
+    send.settle = (reason) => {
+      if (reason !== undefined) return this.#settle(batch, reason);
+      // A reader that is awake can take this message while the next one is encoded. A reader that
+      // sleeps is woken once, for all the messages that there is room for.
+      if (Atomics.load(out.words, out.otherWants) === 0) store(out);
+      this.#writeNext(batch);
+    };
+    append(out, send);
+  }
+
+  /** Settles the promise of a burst: with this reason, if there is one, or with the fault. */
+  #settle({ fault, promise, resolve, reject }: Batch<T>, reason?: unknown): void {
+    if (reason === undefined && !fault) return resolve();
+    // Most callers ignore the promise: its rejection must not end their program.
+    promise.catch(() => {});
+    reject(reason === undefined ? fault!.reason : this.#report(reason));
+  }
+
+  /**
+   * Has the queue hold a burst, if one comes within so many milliseconds. First, and while it
+   * blocks, it writes what the port has posted.
+   */
+  #look(timeout: number): void {
+    const { incoming } = this.#link!;
+    const writer = this.#writer;
+    const deadline = timeout > 0 ? deadlineOf({ timeout }) : 0;
+    try {
+      for (let left = timeout;; left = Math.max(0, deadline - now())) {
+        const isDone = !writer || writer.#write();
+        if (tryRead(incoming!, Mode.VALUE) || left === 0) break;
+        glance(incoming!, writer && writer.#link!.outgoing);
+        const ms = isDone ? left : Math.min(left, OWING_MS);
+        if (read(incoming!, Mode.VALUE, { timeout: ms }) || isDone) break;
+      }
+    } catch (error) {
+      throw this.#report(error);
+    }
+    if (incoming!.takers.length > 0) tendSoon(this.#link!); // for what this call leaves
+  }
+
+  /** Takes a burst into the queue, if there is one. */
+  #fill(mayLoad: boolean): true | undefined {
+    const link = this.#link!;
+    const burst = link.next(mayLoad);
+    if (!burst) return undefined;
+    if (this.#asleep > 0) link.endpoint.spinner.slept(now() - this.#asleep);
+    this.#asleep = 0;
+    // The link gives a burst oldest first. All of its messages are newer than those in the queue.
+    const newer = (burst as T[]).reverse();
+    this.#queue = this.#queue.length === 0 ? newer : newer.concat(this.#queue);
+    this.#enforce();
+    return true;
+  }
+
+  /** Takes messages out of the queue, after filling it with more bursts if it holds too few. */
+  #take<N extends number>(most: N): Taken<T, N> {
+    if (most as number === 1) {
+      return (this.#queue.length === 0 ? null : this.#queue.pop()) as Taken<T, N>;
+    }
+    try {
+      // If the queue has a limit, it takes no more: they could push out messages not yet read.
+      while (this.#queue.length > 0 && this.#queue.length < most && this.queueLimit === null) {
+        if (!this.#fill(true)) break;
+      }
+    } catch (error) {
+      if (!isClosing(error)) throw error; // otherwise the next call throws it
+    }
+    const queue = this.#queue;
+    if (queue.length > most) return (most > 0 ? queue.splice(-most) : []) as Taken<T, N>;
+    this.#queue = [];
+    return queue as Taken<T, N>;
+  }
+
+  #deliver(on: boolean): void {
+    if (on !== this.#isDelivering) turn.listening += on ? 1 : -1;
+    this.#isDelivering = on;
+  }
+
+  /** Begins a run of the delivery, if there is something. Returns what to wait for. */
+  #tend(): number {
+    if (!this.#isDelivering || this.#isRunning || this.#link!.incoming!.takers.length > 0) return 0;
+    if (!this.#isReady()) return this.#isDelivering ? For.MESSAGES : 0;
+    this.#isRunning = true;
+    SETTLED.then(this.#run);
+    return 0;
+  }
+
+  readonly #run = (): void => {
+    const link = this.#link!;
+    // Those who wait come first.
+    if (link.incoming!.takers.length > 0 || !this.#isReady() && !this.#findAnswer()) {
+      this.#isRunning = false;
+      return link.tend();
+    }
+    for (let handler; this.#queue.length > 0 && (handler = this.#handler);) {
+      try {
+        handler({ data: this.#queue.pop()! });
+      } catch {
+        // As in the original, a handler that throws does not stop the delivery.
+      }
+    }
+    // Let the promises of the handler run first, and write what they post.
+    ((++this.#streak % STREAK === 0 && giveWay()) || SETTLED).then(this.#run);
+  };
+
+  /** Whether there may be something to deliver; takes the next burst if the queue is empty. */
+  #isReady(): boolean {
+    if (!this.#isDelivering) return false;
+    try {
+      return tryRead(this.#link!.incoming!, Mode.VALUE) !== undefined;
+    } catch (error) {
+      this.#report(error);
+      // If only a message was lost, or the overflow handler threw, the next burst may be good.
+      const isOver = this.isDisposed();
+      if (isOver) this.#deliver(false);
+      return !isOver;
+    }
+  }
+
+  /**
+   * Spins for an answer to what was posted, which comes at once if the peer is awake. In its first
+   * rounds it may not be.
+   */
+  #findAnswer(): boolean {
+    const link = this.#link!;
+    const { spinner } = link.endpoint;
+    const writer = this.#writer;
+    const isDue = this.#isDelivering && this.#streak > STREAK &&
+      noteAsked(link.incoming!, writer && writer.#link!.outgoing) && turn.listening < 2;
+    const isFound = isDue && spinner.isDue() &&
+      spinner.spin(link, For.MESSAGES, Math.min(spinner.budget, SPIN_MS), Infinity);
+    this.#asleep = isDue && !isFound && spinner.learns ? now() : 0;
+    return isFound && this.#isReady();
+  }
+}
+
+function makeBatch<T>(): Batch<T> {
+  // Node 20 lacks `Promise.withResolvers`.
+  let resolve!: () => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<void>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { values: [], at: 0, promise, resolve, reject, fault: undefined };
 }
 
 /** Returns new shared memory of the given size in bytes, or the memory that the caller passes. */

@@ -4,9 +4,8 @@
  * @module
  */
 
-import type { MessageHandler } from "./sab_reader.ts";
 import { type SABOptions, SABPipe, toSharedMemory } from "./sab_pipe.ts";
-import type { OverflowHandler, Taken } from "./sab_queue.ts";
+import type { MessageHandler, OverflowHandler, Taken } from "./sab_queue.ts";
 
 /**
  * An object that `postInit` can post to: a worker, a native port, a window of the same kind.

@@ -1,5 +1,5 @@
 /**
- * The queues of the two ends of a pipe, and their limit.
+ * What users see of the queues of a pipe, and the limit of a queue.
  *
  * @module
  */
@@ -24,6 +24,25 @@
 export type Taken<T, N extends number> = number extends N ? T | null | T[]
   : N extends 1 ? T | null
   : T[];
+
+/**
+ * A handler of messages.
+ *
+ * @example
+ * ```ts
+ * import { type MessageHandler, SABPipe } from "@millrace/millrace/sab-message-port";
+ *
+ * const writer = new SABPipe<string>("w");
+ * const reader = new SABPipe<string>("r", writer.buffer); // usually in a worker
+ * const heard = Promise.withResolvers<string>();
+ * const handler: MessageHandler<string> = ({ data }) => heard.resolve(data);
+ * reader.onmessage = handler;
+ * writer.postMessage("hello");
+ * console.log(await heard.promise); // "hello"
+ * writer.destroy();
+ * ```
+ */
+export type MessageHandler<T> = (event: { data: T }) => void;
 
 /**
  * A handler that gets a queue before it is cut to its limit, and may change it.

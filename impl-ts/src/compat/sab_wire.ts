@@ -5,13 +5,11 @@
  * @module
  */
 
-import { MillraceError } from "../error.ts";
+import type { MillraceError } from "../error.ts";
 import { now } from "../memory/clock.ts";
 import { layout } from "../memory/layout.ts";
 import { type Geometry, segmentSize } from "../memory/plan.ts";
 import { Segment } from "../memory/segment.ts";
-import type { Delivery } from "../pipe/link.ts";
-import type { Outgoing } from "../pipe/outgoing.ts";
 
 /**
  * `ring` is Millrace's own wire, the default. `mailbox` is, byte for byte, the original's.
@@ -39,57 +37,8 @@ export interface Section {
   readonly byteLength: number;
 }
 
-/** What the two ends of a wire have in common. */
-export interface Wire {
-  /** Who is tended. What it returns is not 0 if it waits: then it is tended when it may go on. */
-  owner: Delivery;
-  /** Whether either side has closed the wire, or the writer has ended the stream. */
-  readonly disposed: boolean;
-  /** Tends the owner, now or at the end of the job. */
-  tend(): void;
-  tendSoon(): void;
-  /** Closes the wire for both sides. Tends the owner soon. */
-  close(): void;
-}
-
-/** The writing end of a wire. It writes one burst at a time: `begin`, then `carryOn` to its end. */
-export interface WriterWire extends Wire {
-  /** Whether a burst may begin. Throws if the wire is closed or broken. */
-  readonly mayBegin: boolean;
-  /** The reason why some values of the burst are not written: they cannot be encoded as JSON. */
-  readonly fault: Fault | undefined;
-  /** The outgoing side of the ring, if the wire is a ring. */
-  readonly outgoing?: Outgoing;
-  /** Begins a burst. The caller must not change `values` until the burst is written. */
-  begin(values: readonly unknown[]): void;
-  /** Writes as much as there is room for. Never waits. Returns true when the burst is written. */
-  carryOn(): boolean;
-}
-
-/** The reading end of a wire. */
-export interface ReaderWire extends Wire {
-  /** The writing end of the same port: a message read here may answer one written there. */
-  writer?: WriterWire | undefined;
-  /**
-   * Takes one burst, oldest first, if there is one. The parts of an incomplete large message are
-   * kept for the next call.
-   */
-  take(): unknown[] | undefined;
-  /**
-   * Blocks until there may be something to take. Returns false at the deadline, in milliseconds of
-   * `now()`. `waits` is how often the same call has waited before.
-   */
-  wait(deadline: number, waits: number): boolean;
-  /**
-   * On an event loop, spins for a short while if an answer is due. Returns whether one has come.
-   */
-  spinForAnswer?(): boolean;
-}
-
-/** The error that was thrown while a value was being encoded. */
-export interface Fault {
-  readonly reason: unknown;
-}
+/** Takes a burst, oldest first, if there is one. With `mayLoad`, looks for what is new. */
+export type Source = (mayLoad: boolean) => unknown[] | undefined;
 
 /**
  * Returns the capacity of the largest ring that fits the section; 0 if no ring does, so that the
@@ -128,7 +77,7 @@ function ringGeometry(capacity: number): Geometry {
 
 /** Whether an error says that a pipe is over, by either side. */
 export function isClosing(error: unknown): boolean {
-  return error instanceof MillraceError && /^(pipe|peer)\./.test(error.code);
+  return /^(pipe|peer)\./.test(Object(error).code);
 }
 
 /** Makes the error that every call of a disposed pipe throws. */

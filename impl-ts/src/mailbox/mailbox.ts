@@ -5,6 +5,7 @@
  * @module
  */
 
+import { encodeText, isScratch } from "../codec/codec.ts";
 import { isBatchable } from "../codec/payload.ts";
 import { requireJson } from "../codec/loss.ts";
 import { MillraceError, requireOptions } from "../error.ts";
@@ -215,7 +216,8 @@ export class MailboxWriter<T = unknown> {
       if (isBatchable(value)) continue;
       throw new TypeError(`Cannot write ${typeof value}: a mailbox carries JSON`);
     }
-    const payload = this.#parts.encode(values);
+    const source = encodeText(JSON.stringify(values));
+    const payload = this.#parts.begin(source, !isScratch(source));
     // A payload still unfinished when the next one is encoded must not lie in memory that is
     // reused.
     if (apart || payload.count > 1) this.#parts.detach(payload);

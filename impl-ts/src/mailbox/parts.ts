@@ -5,7 +5,6 @@
  */
 
 import { copyOut, decodeBatch, NO_BYTES } from "../codec/codec.ts";
-import { encodeBatch, makePayload } from "../codec/payload.ts";
 import { layout } from "../memory/layout.ts";
 import type { MailboxSide } from "./side.ts";
 import { MillraceError } from "../error.ts";
@@ -26,7 +25,7 @@ export class PartWriter {
   readonly side: MailboxSide;
   /** The payload of which some part is written, but not the last. */
   owed: Parts | undefined;
-  /** Whether the payload that was encoded last lies in memory of its own. */
+  /** Whether the payload that was begun last lies in memory of its own. */
   #isKept = true;
 
   constructor(side: MailboxSide) {
@@ -34,19 +33,17 @@ export class PartWriter {
   }
 
   /**
-   * Encodes JSON values, at least one, as one payload. [mailbox.payload] The caller must `detach`
-   * the payload unless all of it is written before anything else is encoded.
+   * Begins a payload. [mailbox.payload] The caller must `detach` it, unless it is `isKept` or all of
+   * it is written before anything else is encoded.
    */
-  encode(values: readonly unknown[]): Parts {
-    const encoded = makePayload();
-    encodeBatch(values, encoded);
-    const { source, size, isKept } = encoded;
+  begin(source: Uint8Array, isKept: boolean): Parts {
     this.#isKept = isKept;
+    const size = source.length;
     return { source, size, count: Math.ceil(size / this.side.bytes.length), next: 0 };
   }
 
   /**
-   * Copies the payload that was encoded last out of the memory that the next `encode` uses again.
+   * Copies the payload that was begun last out of memory that the next one may use.
    */
   detach(parts: Parts): void {
     if (!this.#isKept) parts.source = copyOut(parts.source, 0, parts.size);

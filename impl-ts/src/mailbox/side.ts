@@ -34,13 +34,12 @@ export class MailboxSide implements Sight {
   /** The byte area. */
   readonly bytes: Uint8Array;
   readonly #verb: "read" | "write";
-  /**
-   * The value of `signal` when it is this side's turn, and the value with which this side sleeps.
-   */
+  /** The record of the spins of this side. */
+  readonly spinner: Spinner;
+  /** The value of `signal` with which this side sleeps, and the value when it is its turn. */
+  readonly theirs: number;
   readonly #mine: number;
-  readonly #theirs: number;
   readonly #mechanism: Mechanism;
-  readonly #spinner: Spinner;
   readonly #sleeper: Sleeper;
   /**
    * Ends the asynchronous wait under way. Called with false if only the sleep's timeout ended it.
@@ -70,11 +69,11 @@ export class MailboxSide implements Sight {
     this.bytes = new Uint8Array(buffer, byteOffset + layout.MAILBOX_HEADER_SIZE, area);
     this.#verb = verb;
     this.#mine = verb === "read" ? layout.MAILBOX_SIGNAL_MAY_READ : layout.MAILBOX_SIGNAL_MAY_WRITE;
-    this.#theirs = verb === "read"
+    this.theirs = verb === "read"
       ? layout.MAILBOX_SIGNAL_MAY_WRITE
       : layout.MAILBOX_SIGNAL_MAY_READ;
     this.#mechanism = options.mechanism ?? defaultMechanism({ shared: isShared(buffer) });
-    this.#spinner = new Spinner(options.spin, this.#mechanism);
+    this.spinner = new Spinner(options.spin, this.#mechanism);
     const woken = (isOver: boolean) => this.#wake?.(!isOver);
     this.#sleeper = makeSleeper(this.#mechanism, this.words, SIGNAL, woken);
   }
@@ -103,7 +102,7 @@ export class MailboxSide implements Sight {
     if (this.words.length === 0) throwGone();
     const signal = Atomics.load(this.words, SIGNAL);
     if (signal === layout.MAILBOX_SIGNAL_DISPOSED) throw this.#endClosed();
-    if (signal !== this.#mine && signal !== this.#theirs) {
+    if (signal !== this.#mine && signal !== this.theirs) {
       throw this.fail("mailbox.signal", `signal ${signal}`);
     }
     this.checkStatus(); // [mailbox.turn]
@@ -124,7 +123,7 @@ export class MailboxSide implements Sight {
    */
   passTurn(): boolean {
     // [mailbox.signal_exchange] A plain store would overwrite a close.
-    const found = Atomics.compareExchange(this.words, SIGNAL, this.#mine, this.#theirs);
+    const found = Atomics.compareExchange(this.words, SIGNAL, this.#mine, this.theirs);
     if (found === this.#mine) {
       this.#mechanism.notify(this.words, SIGNAL); // [mailbox.notify]
       return true;
@@ -154,7 +153,7 @@ export class MailboxSide implements Sight {
 
   /** Whether `signal` no longer says that it is the peer's turn. */
   look(): boolean {
-    return Atomics.load(this.words, SIGNAL) !== this.#theirs;
+    return Atomics.load(this.words, SIGNAL) !== this.theirs;
   }
 
   /**
@@ -174,7 +173,7 @@ export class MailboxSide implements Sight {
   wait(deadline: number, waits: number): boolean {
     // Checked first, because a quick peer may have the next part ready at every look.
     if (isPast(deadline)) return false;
-    const spinner = this.#spinner;
+    const spinner = this.spinner;
     const isFound = spinner.blocks
       ? this.look() || this.lookAround() || // [mailbox.spin]
         (spinner.isDue() && spinner.spin(this, 0, spinner.budget, deadline))
@@ -224,7 +223,7 @@ export class MailboxSide implements Sight {
     if (!(left > 0)) return false;
     const ms = Math.min(left, layout.WAIT_SLICE_MS);
     this.#parks++;
-    const isListening = this.#sleeper.listen(this.#theirs, layout.WAIT_SLICE_MS, true);
+    const isListening = this.#sleeper.listen(this.theirs, layout.WAIT_SLICE_MS, true);
     const most = isListening ? ms : Math.min(ms, POLL_ASYNC_MS);
     const isRung = await until(most, signal, (end) => this.#wake = end);
     const isSlice = isRung !== true && most === layout.WAIT_SLICE_MS;
@@ -255,7 +254,7 @@ export class MailboxSide implements Sight {
       sleepBlind(Math.min(ms, layout.WAIT_POLL_MS));
     } else {
       // [mailbox.wait] `signal` held this value when the caller or this wait last loaded it.
-      return this.#mechanism.sleep(this.words, SIGNAL, this.#theirs, ms);
+      return this.#mechanism.sleep(this.words, SIGNAL, this.theirs, ms);
     }
   }
 
