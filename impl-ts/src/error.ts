@@ -369,7 +369,7 @@ export type ForbiddenError = MillraceError & { readonly name: "ForbiddenError" }
 
 /** What a message for people adds of the reason in a state word. */
 export const describe = (reason: number): string =>
-  reason === 0 ? "" : `: ${reasonName(reason) ?? `reason ${reason}`}`;
+  reason ? `: ${reasonName(reason) ?? `reason ${reason}`}` : "";
 
 /** Makes the error of a call that cannot be done, for what it was to do and why not. */
 export const failure = (code: ReasonCode, what: string, details?: ErrorDetails): MillraceError =>

@@ -240,8 +240,8 @@ export function readPlan(words: Int32Array): Plan {
   const first = tablesEnd(endpointCount, channelCount);
   refuse(low !== Magic.LOW || high !== Magic.HIGH, "magic");
   refuse((version & 0xffff) !== layout.VERSION_MAJOR, "version");
-  refuse(required !== 0, "feature");
-  refuse(size % layout.SEGMENT_ALIGN !== 0 || size > words.byteLength, "size");
+  refuse(required, "feature");
+  refuse(size % layout.SEGMENT_ALIGN || size > words.byteLength, "size");
   refuse(!areCounts(endpointCount, channelCount) || first > size, "table");
   const channels: Channel[] = [];
   const areas: number[] = [];
@@ -360,8 +360,8 @@ function addArea(
   most: number,
 ): void {
   const end = begin + size; // a double holds the sum of two u32 exactly: it cannot overflow
-  refuse(begin % layout.SEGMENT_ALIGN !== 0 || begin < least || end > most, "channel");
-  if (size === 0) return;
+  refuse(begin % layout.SEGMENT_ALIGN || begin < least || end > most, "channel");
+  if (!size) return;
   let at = areas.length;
   while (areas[at - 2]! > begin) at -= 2;
   refuse(areas[at - 1]! > begin || areas[at]! < end, "channel");
@@ -369,7 +369,7 @@ function addArea(
 }
 
 function refuse(
-  isWrong: boolean,
+  isWrong: boolean | number,
   what: "magic" | "version" | "feature" | "size" | "table" | "channel",
 ): void {
   if (isWrong) throwSegmentError(what);

@@ -32,7 +32,7 @@ export function isGone(memory: ArrayBufferView | ArrayBuffer): boolean {
 /** Throws for an array whose memory is gone, which would count as empty. */
 export function requireMemory(bytes: Uint8Array): void {
   try {
-    if (bytes.length === 0) bytes.keys(); // throws if the memory is gone
+    if (!bytes.length) bytes.keys(); // throws if the memory is gone
   } catch {
     throwCannot("read bytes: they were detached, or their memory is smaller now");
   }

@@ -367,7 +367,7 @@ export function throwGone(): never {
 /** The memory as words, after a check that a segment of `size` bytes fits and is aligned. */
 function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32Array {
   const { buffer, byteOffset, byteLength } = toRegion(memory);
-  if (byteOffset % layout.SEGMENT_ALIGN !== 0 || byteLength < size) {
+  if (byteOffset % layout.SEGMENT_ALIGN || byteLength < size) {
     throwSegmentError("size", `use segment: it takes ${size} bytes at a multiple of 128`);
   }
   return new Int32Array(buffer, byteOffset, byteLength >>> 2);

@@ -103,7 +103,7 @@ export class FrameReader {
 
   /** Whether this is the last frame of its message. */
   get isLast(): boolean {
-    return (this.flags & layout.FRAME_FLAG_LAST) !== 0;
+    return (this.flags & layout.FRAME_FLAG_LAST) > 0;
   }
 
   /** Whether the writer did not know the size of the message when it began to write it. */
@@ -178,7 +178,7 @@ function checkOther(
   if (flags & layout.FRAME_FLAG_EXTENDED) { // [frame.skip_extension]
     // If the payload has no room for it, this is some other word, and too large for the payload.
     const lead = words[at + layout.EXTENSION_SIZE_OFFSET / 4]! >>> 0;
-    const isOdd = lead % layout.HEADER_EXTENSION_ALIGN !== 0;
+    const isOdd = lead % layout.HEADER_EXTENSION_ALIGN;
     if (isOdd || lead < layout.HEADER_EXTENSION_SIZE || lead > size) {
       return layout.REASON_FRAME_EXTENSION;
     }

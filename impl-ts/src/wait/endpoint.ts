@@ -157,7 +157,7 @@ export class Endpoint {
       // This version understands nothing beyond itself. [segment.features]
       Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, 0);
     }
-    this.isAgain = generationAt(segment, index) !== 0;
+    this.isAgain = generationAt(segment, index) > 0;
     // Also if somebody else came first, who may have died before its ring.
     ringAround(segment, index, mechanism);
     if (isTaken) throwTaken(index);
@@ -171,7 +171,7 @@ export class Endpoint {
 
   /** Whether the memory is gone, as that of a `WebAssembly.Memory` that has grown. */
   get isDetached(): boolean {
-    return this.#words.length === 0;
+    return !this.#words.length;
   }
 
   /** The state word of an endpoint, own or peer's, loaded once. */
@@ -305,7 +305,7 @@ export class Endpoint {
     let demands = this.demands();
     if (!this.#isAsleep && !(demands & Demand.DEAF)) {
       // No timeout of its own, which took a noticeable part of an echo between two event loops.
-      const isKept = (demands & Demand.KEPT) !== 0;
+      const isKept = (demands & Demand.KEPT) > 0;
       const sleep = this.mechanism.sleepAsync(this.#words, this.#bell, bell, Infinity, isKept);
       if (sleep) {
         this.#isAsleep = true;
