@@ -46,7 +46,7 @@ export type {
   WaitOptions,
   WriterOptions,
   WritingEnd,
-} from "./pipe/link.ts";
+} from "./pipe/options.ts";
 export { Reader, Writer } from "./pipe/ends.ts";
 export type {
   PortCloseEvent,

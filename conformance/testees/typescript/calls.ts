@@ -16,7 +16,7 @@ import {
 import type { OwnCall } from "../../../impl-ts/src/call/caller.ts";
 import { CallLayer } from "../../../impl-ts/src/call/layer.ts";
 import { MillraceError, type Port } from "../../../impl-ts/src/mod.ts";
-import { tendSoon } from "../../../impl-ts/src/pipe/link.ts";
+import { tendSoon } from "../../../impl-ts/src/pipe/tend.ts";
 import { Transcript } from "../../kit/crc32.ts";
 import type { Opening, Ran, TreeTask, Wait } from "../../kit/protocol.ts";
 import { Branch, type Child, folded, valueOf } from "../../kit/tree.ts";

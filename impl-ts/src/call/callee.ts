@@ -9,7 +9,7 @@ import { NO_BYTES } from "../codec/codec.ts";
 import { lostError, MessageError, type MillraceError, type ReasonCode } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import type { Incoming } from "../pipe/incoming.ts";
-import { tendSoon } from "../pipe/link.ts";
+import { tendSoon } from "../pipe/tend.ts";
 import { accept, makeSend, type Outgoing, type Send, whileEncoding } from "../pipe/outgoing.ts";
 import { Bit } from "../ring/side.ts";
 import { runWith } from "./context.ts";

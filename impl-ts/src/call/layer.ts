@@ -25,7 +25,9 @@ import {
   Mode,
   type Route,
 } from "../pipe/incoming.ts";
-import { For, type Link, type Message, noteKeeping, stateError, tendSoon } from "../pipe/link.ts";
+import type { Link } from "../pipe/link.ts";
+import type { Message } from "../pipe/options.ts";
+import { For, noteKeeping, stateError, tendSoon } from "../pipe/tend.ts";
 import { giveUpAll, type Outgoing } from "../pipe/outgoing.ts";
 import { type FrameReader, Head } from "../ring/frame.ts";
 import { Bit, load } from "../ring/side.ts";

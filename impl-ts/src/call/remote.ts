@@ -5,7 +5,7 @@
  */
 
 import { MillraceError, requireOptions } from "../error.ts";
-import { deadlineOfCall, limit, requireWait, type WaitOptions } from "../pipe/link.ts";
+import { deadlineOfCall, limit, requireWait, type WaitOptions } from "../pipe/options.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import type { Port } from "../port/port.ts";
 import { lateError, type OwnCall } from "./caller.ts";

@@ -5,7 +5,7 @@
  */
 
 import { throwCannot } from "../error.ts";
-import { tendSoon } from "../pipe/link.ts";
+import { tendSoon } from "../pipe/tend.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import type { Port } from "../port/port.ts";
 import type { Method } from "./callee.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { WaitOptions } from "../pipe/link.ts";
+import type { WaitOptions } from "../pipe/options.ts";
 import type { CarriedMethods } from "./carried.ts";
 
 /**

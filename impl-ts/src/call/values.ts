@@ -21,7 +21,7 @@ import { hasBytes, mayHide, mayHideAnywhere } from "../codec/loss.ts";
 import { lostError, type MillraceError, throwCannot, throwRangeError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
-import { MAX_JSON_SIZE } from "../pipe/link.ts";
+import { MAX_JSON_SIZE } from "../pipe/options.ts";
 import { type Send, setPayload } from "../pipe/outgoing.ts";
 import { decodeFields, encodeFields } from "./fields.ts";
 

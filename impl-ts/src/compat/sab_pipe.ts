@@ -9,14 +9,9 @@ import { requireInteger } from "../memory/plan.ts";
 import { isShared } from "../memory/segment.ts";
 import { now } from "../memory/clock.ts";
 import { glance, hasEnded, Mode, noteAsked, read, readAsync, tryRead } from "../pipe/incoming.ts";
-import {
-  closedError,
-  deadlineOf,
-  discard,
-  For,
-  MAX_MESSAGE_SIZE_MAX,
-  tendSoon,
-} from "../pipe/link.ts";
+import { discard } from "../pipe/link.ts";
+import { deadlineOf, MAX_MESSAGE_SIZE_MAX } from "../pipe/options.ts";
+import { closedError, For, tendSoon } from "../pipe/tend.ts";
 import { append, makeSend, pump, whileEncoding } from "../pipe/outgoing.ts";
 import { Bit, hasMoved, store } from "../ring/side.ts";
 import { giveWay, SETTLED, turn } from "../wait/loop.ts";

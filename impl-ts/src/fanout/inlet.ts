@@ -23,15 +23,9 @@ import { BROKEN, Place, SOUND } from "./place.ts";
 import type { FanoutReaderOptions } from "./reader.ts";
 import { FrameReader, Head } from "../ring/frame.ts";
 import { layout, reasonName } from "../memory/layout.ts";
-import {
-  closedError,
-  closeLink,
-  Link,
-  MAX_JSON_SIZE,
-  MAX_MESSAGE_SIZE,
-  ownError,
-  peerError,
-} from "../pipe/link.ts";
+import { closeLink, Link } from "../pipe/link.ts";
+import { MAX_JSON_SIZE, MAX_MESSAGE_SIZE } from "../pipe/options.ts";
+import { closedError, ownError, peerError } from "../pipe/tend.ts";
 import { fanoutRecord } from "../memory/fanout.ts";
 import type { Channel } from "../memory/plan.ts";
 import type { Waitable } from "../wait/waitable.ts";

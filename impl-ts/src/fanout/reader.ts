@@ -10,12 +10,12 @@ import { type FanoutHandoff, type FanoutMode, findFanout, requireHandoff } from 
 import { FanoutInlet, INTO, MESSAGE, type Mode, VALUE } from "./inlet.ts";
 import {
   deadlineOfCall,
-  giveWayAtTimes,
   type Message,
   requireReaderOptions,
   requireWait,
   type WaitOptions,
-} from "../pipe/link.ts";
+} from "../pipe/options.ts";
+import { giveWayAtTimes } from "../pipe/tend.ts";
 import { isPast, Segment } from "../memory/segment.ts";
 import type { Channel } from "../memory/plan.ts";
 import { Turns, waitFor, waitForAsync } from "../wait/waitable.ts";

@@ -18,15 +18,9 @@ import {
 } from "./channel.ts";
 import { Floor, SlowReaders } from "./room.ts";
 import { layout } from "../memory/layout.ts";
-import {
-  closeLink,
-  deadlineOfCall,
-  giveWayAtTimes,
-  Link,
-  ownError,
-  requireWait,
-  type WaitOptions,
-} from "../pipe/link.ts";
+import { closeLink, Link } from "../pipe/link.ts";
+import { deadlineOfCall, requireWait, type WaitOptions } from "../pipe/options.ts";
+import { giveWayAtTimes, ownError } from "../pipe/tend.ts";
 import type { MessageInit } from "../more/raw.ts";
 import { isBytes } from "../memory/realm.ts";
 import { isPast, type Memory, Segment } from "../memory/segment.ts";

@@ -20,15 +20,14 @@ import { classOf } from "../memory/realm.ts";
 import { requireTimeout, Segment } from "../memory/segment.ts";
 import { Reader, Writer } from "../pipe/ends.ts";
 import { Incoming } from "../pipe/incoming.ts";
+import { closeLink, Link } from "../pipe/link.ts";
 import {
-  closeLink,
   findRing,
-  Link,
   type ReaderOptions,
   requireReaderOptions,
   requireWriterOptions,
   type WriterOptions,
-} from "../pipe/link.ts";
+} from "../pipe/options.ts";
 import { Outgoing } from "../pipe/outgoing.ts";
 import { findRings, type PortOptions, requirePortOptions } from "../port/options.ts";
 import { Port } from "../port/port.ts";

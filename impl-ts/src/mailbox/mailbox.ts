@@ -17,7 +17,7 @@ import {
   MAX_JSON_SIZE,
   MAX_MESSAGE_SIZE_MAX,
   type WaitOptions,
-} from "../pipe/link.ts";
+} from "../pipe/options.ts";
 import { isBytes } from "../memory/realm.ts";
 import { isPast, type Memory, requireTimeout } from "../memory/segment.ts";
 import { requireInteger } from "../memory/plan.ts";

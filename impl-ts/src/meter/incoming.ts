@@ -6,7 +6,7 @@
 
 import { layout } from "../memory/layout.ts";
 import { Incoming, Mode } from "../pipe/incoming.ts";
-import type { Message } from "../pipe/link.ts";
+import type { Message } from "../pipe/options.ts";
 import { FrameReader, Head } from "../ring/frame.ts";
 import { countBetween } from "./frames.ts";
 import { Laps } from "./laps.ts";

@@ -5,7 +5,8 @@
  */
 
 import { layout } from "../memory/layout.ts";
-import { For, type Link } from "../pipe/link.ts";
+import type { Link } from "../pipe/link.ts";
+import { For } from "../pipe/tend.ts";
 import { Outgoing, type Send } from "../pipe/outgoing.ts";
 import { placeOf } from "../ring/side.ts";
 import { microseconds, timeOf } from "./clock.ts";

@@ -4,7 +4,8 @@
  * @module
  */
 
-import { deadlineOfCall, Link, type WaitOptions } from "../pipe/link.ts";
+import { Link } from "../pipe/link.ts";
+import { deadlineOfCall, type WaitOptions } from "../pipe/options.ts";
 import { Port } from "../port/port.ts";
 import { type PortOptions, requirePortOptions } from "../port/options.ts";
 import { type AttachOptions, type Memory, Segment } from "../memory/segment.ts";

@@ -11,19 +11,16 @@ import { layout } from "../memory/layout.ts";
 import { requireInteger } from "../memory/plan.ts";
 import { isPast } from "../memory/segment.ts";
 import { type Incoming, Mode, read, releaseFrame, tryRead } from "../pipe/incoming.ts";
+import type { Link } from "../pipe/link.ts";
 import {
-  closedError,
   deadlineOf,
-  For,
-  type Link,
   type ReadingEnd,
   requireWait,
-  stateError,
-  tendSoon,
   timeoutError,
   type WaitOptions,
   type WritingEnd,
-} from "../pipe/link.ts";
+} from "../pipe/options.ts";
+import { closedError, For, stateError, tendSoon } from "../pipe/tend.ts";
 import {
   isFree,
   makeRoom,

@@ -16,7 +16,7 @@ import {
   type TryReadingEnd,
   type WaitOptions,
   type WritingEnd,
-} from "../pipe/link.ts";
+} from "../pipe/options.ts";
 import {
   encode,
   makeSend,

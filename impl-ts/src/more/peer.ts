@@ -6,15 +6,15 @@
 
 import { layout } from "../memory/layout.ts";
 import { isPast } from "../memory/segment.ts";
+import type { Link } from "../pipe/link.ts";
 import {
   deadlineOf,
-  type Link,
-  ownError,
   type ReadingEnd,
   requireWait,
   type WaitOptions,
   type WritingEnd,
-} from "../pipe/link.ts";
+} from "../pipe/options.ts";
+import { ownError } from "../pipe/tend.ts";
 import { type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
 import { stateOf } from "../wait/state.ts";
 

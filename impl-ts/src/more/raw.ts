@@ -19,7 +19,7 @@ import {
   type TryWritingEnd,
   type WaitOptions,
   type WritingEnd,
-} from "../pipe/link.ts";
+} from "../pipe/options.ts";
 import {
   isFree,
   makeSend,

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { PipeEnd, WaitOptions } from "../pipe/link.ts";
+import type { PipeEnd, WaitOptions } from "../pipe/options.ts";
 import type { Reader } from "../pipe/ends.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import { Selection } from "./select_set.ts";

@@ -16,7 +16,9 @@ import {
   Mode,
   pull,
 } from "../pipe/incoming.ts";
-import { deadlineOf, For, type Link, requireWait, type WaitOptions } from "../pipe/link.ts";
+import type { Link } from "../pipe/link.ts";
+import { deadlineOf, requireWait, type WaitOptions } from "../pipe/options.ts";
+import { For } from "../pipe/tend.ts";
 import { Head } from "../ring/frame.ts";
 import { Bit } from "../ring/side.ts";
 import { stateOf } from "../wait/state.ts";

@@ -8,16 +8,15 @@ import type { Segment } from "../memory/segment.ts";
 import { Bit } from "../ring/side.ts";
 import { attachEndpoint, requireVacant, type Stats } from "../wait/endpoint.ts";
 import { hasEnded, Incoming, Mode, read, readAsync, tryRead } from "./incoming.ts";
+import { closeLink, Link } from "./link.ts";
 import {
-  closeLink,
   findRing,
-  Link,
   type ReaderOptions,
   requireReaderOptions,
   requireWriterOptions,
   type WaitOptions,
   type WriterOptions,
-} from "./link.ts";
+} from "./options.ts";
 import { end, endAsync, Outgoing, tryWrite, write, writeAsync } from "./outgoing.ts";
 
 /**

@@ -25,22 +25,18 @@ import { isPast } from "../memory/segment.ts";
 import { accept, FrameReader, Head } from "../ring/frame.ts";
 import { Bit, hasMoved, load, markFaulty, placeOf, Side, store } from "../ring/side.ts";
 import type { Outgoing } from "./outgoing.ts";
+import type { Link } from "./link.ts";
 import {
-  closedError,
   deadlineOf,
-  For,
-  giveWayAtTimes,
   limit,
-  type Link,
   MAX_JSON_SIZE,
   MAX_MESSAGE_SIZE,
   type Message,
   type ReaderOptions,
   requireWait,
-  stateError,
-  tendSoon,
   type WaitOptions,
-} from "./link.ts";
+} from "./options.ts";
+import { closedError, For, giveWayAtTimes, stateError, tendSoon } from "./tend.ts";
 
 /** How a message is taken. */
 export const enum Mode {

@@ -24,20 +24,16 @@ import { isPast } from "../memory/segment.ts";
 import { extentOf, packKind, writeHeader } from "../ring/frame.ts";
 import { Bit, load, placeOf, Side, store } from "../ring/side.ts";
 import { SETTLED } from "../wait/loop.ts";
+import type { Link } from "./link.ts";
 import {
-  closedError,
   deadlineOf,
-  For,
-  giveWayAtTimes,
   limit,
-  type Link,
   requireWait,
-  stateError,
-  tendSoon,
   timeoutError,
   type WaitOptions,
   type WriterOptions,
-} from "./link.ts";
+} from "./options.ts";
+import { closedError, For, giveWayAtTimes, stateError, tendSoon } from "./tend.ts";
 
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const PREAMBLE_SIZE = layout.MESSAGE_PREAMBLE_SIZE;

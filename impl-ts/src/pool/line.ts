@@ -28,15 +28,9 @@ import { failure, lostError, MessageError, MillraceError } from "../error.ts";
 import { now } from "../memory/clock.ts";
 import { layout } from "../memory/layout.ts";
 import { Found, giveUpRest, type Incoming, Mode, pull, releaseFrame } from "../pipe/incoming.ts";
-import {
-  closedError,
-  type Delivery,
-  For,
-  type Link,
-  type Message,
-  noteKeeping,
-  stateError,
-} from "../pipe/link.ts";
+import type { Link } from "../pipe/link.ts";
+import type { Message } from "../pipe/options.ts";
+import { closedError, type Delivery, For, noteKeeping, stateError } from "../pipe/tend.ts";
 import {
   accept,
   giveUpAll,

@@ -8,7 +8,8 @@
 import { MillraceError } from "../error.ts";
 import { requireAmount, requireInteger } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
-import { type Delivery, For, type Link, noteKeeping, stateError } from "../pipe/link.ts";
+import type { Link } from "../pipe/link.ts";
+import { type Delivery, For, noteKeeping, stateError } from "../pipe/tend.ts";
 import {
   Found,
   giveUpRest,

@@ -20,7 +20,7 @@ import {
   requireReaderOptions,
   requireWriterOptions,
   type WriterOptions,
-} from "../pipe/link.ts";
+} from "../pipe/options.ts";
 import { type DeliveryOptions, requireDeliveryOptions } from "./delivery.ts";
 
 /**

@@ -9,7 +9,9 @@ import { layout } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { type AttachOptions, type Memory, Segment } from "../memory/segment.ts";
 import { hasEnded, Incoming, Mode, read, readAsync, tryRead } from "../pipe/incoming.ts";
-import { closeLink, Link, tendSoon, type WaitOptions } from "../pipe/link.ts";
+import { closeLink, Link } from "../pipe/link.ts";
+import type { WaitOptions } from "../pipe/options.ts";
+import { tendSoon } from "../pipe/tend.ts";
 import {
   append,
   encode,

@@ -13,14 +13,9 @@ import {
 } from "../codec/codec.ts";
 import { type MillraceError, PeerClosedError, raise, requireOptions } from "../error.ts";
 import { layout } from "../memory/layout.ts";
-import {
-  closeLink,
-  deadlineOfCall,
-  Link,
-  ownError,
-  requireWait,
-  type WaitOptions,
-} from "../pipe/link.ts";
+import { closeLink, Link } from "../pipe/link.ts";
+import { deadlineOfCall, requireWait, type WaitOptions } from "../pipe/options.ts";
+import { ownError } from "../pipe/tend.ts";
 import { propertyChannel, type PropertyPlan } from "./name.ts";
 import { PropertyReader } from "./reader.ts";
 import { PropertyError, Slots } from "./slots.ts";

@@ -16,15 +16,9 @@ import {
 } from "../codec/codec.ts";
 import { type MillraceError, PeerClosedError, raise, requireOptions } from "../error.ts";
 import { layout } from "../memory/layout.ts";
-import {
-  closeLink,
-  deadlineOfCall,
-  Link,
-  ownError,
-  peerError,
-  requireWait,
-  type WaitOptions,
-} from "../pipe/link.ts";
+import { closeLink, Link } from "../pipe/link.ts";
+import { deadlineOfCall, requireWait, type WaitOptions } from "../pipe/options.ts";
+import { ownError, peerError } from "../pipe/tend.ts";
 import { NONE, Slots } from "./slots.ts";
 import { type View, viewOf } from "./writer.ts";
 import { isPast, type Segment } from "../memory/segment.ts";

@@ -14,7 +14,8 @@ import {
 import { encodePayload, makePayload, NO_WORDS, takeBytes } from "../codec/payload.ts";
 import { raise, requireOptions } from "../error.ts";
 import { layout } from "../memory/layout.ts";
-import { closeLink, Link, ownError } from "../pipe/link.ts";
+import { closeLink, Link } from "../pipe/link.ts";
+import { ownError } from "../pipe/tend.ts";
 import { PropertyError, Slots } from "./slots.ts";
 import { requireMemory } from "../memory/realm.ts";
 import type { Segment } from "../memory/segment.ts";

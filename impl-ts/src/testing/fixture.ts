@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { MillraceError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
-import type { ReaderOptions, WriterOptions } from "../pipe/link.ts";
+import type { ReaderOptions, WriterOptions } from "../pipe/options.ts";
 import { Reader, Writer } from "../pipe/ends.ts";
 import { Segment } from "../memory/segment.ts";
 import { agentMechanism, type Mechanism } from "../wait/mechanism.ts";
