@@ -135,7 +135,7 @@ export class MWChannel<In = any, Out = any> {
       this._nativePort = port1;
       this.#otherPort = port2;
     } else {
-      if (init === undefined) throw new Error("Cannot make the worker's side: use MWChannel.from");
+      if (!init) throw new Error("Cannot make the worker's side: use MWChannel.from");
       this.buffer = init.buffer;
       this._nativePort = init.port;
       this._sabReader = new SABPipe<In>("r", this.buffer, 0, null, queueLimit, options);
@@ -171,7 +171,7 @@ export class MWChannel<In = any, Out = any> {
     extraProps: Record<string, unknown> = {},
   ): [MWChannelInit, MessagePort[]] | void {
     const port = this.#otherPort;
-    if (port === undefined) throw new Error("Cannot postInit: only the main side can");
+    if (!port) throw new Error("Cannot postInit: only the main side can");
     const content = { buffer: this.buffer, port };
     const init = makeInit("MWChannel", content, this.#options, extraProps);
     if (target === null) return [init as MWChannelInit, [port]];
@@ -185,7 +185,7 @@ export class MWChannel<In = any, Out = any> {
    * @throws {Error} if this side is closed, or the pipe that the message would take.
    */
   postMessage(message: Out): Promise<void> | undefined {
-    if (this._sabWriter !== undefined && this.#mode === "blocking") {
+    if (this._sabWriter && this.#mode === "blocking") {
       return this._sabWriter.postMessage(message);
     }
     if (this.#closed) throw new Error("Cannot post: the MWChannel is closed");
@@ -202,7 +202,7 @@ export class MWChannel<In = any, Out = any> {
   }
 
   set onmessage(handler: MessageHandler<In> | null) {
-    if (this._sabReader !== undefined && this.#mode === "blocking") {
+    if (this._sabReader && this.#mode === "blocking") {
       throw new Error("Cannot set onmessage in blocking mode: use read or tryRead");
     }
     this.#onmessage = handler ?? null;
@@ -257,7 +257,7 @@ export class MWChannel<In = any, Out = any> {
     }
     if (this.#mode === mode) return;
     const reader = this._sabReader;
-    if (reader !== undefined) {
+    if (reader) {
       if (mode === "blocking") {
         this._nativePort.onmessage = null;
         this.#onmessage = null;
@@ -323,7 +323,7 @@ export class MWChannel<In = any, Out = any> {
 
   #requireReader(verb: string): SABPipe<In> {
     const reader = this._sabReader;
-    if (reader === undefined) throw new Error(`Cannot ${verb}: only the worker's side can`);
+    if (!reader) throw new Error(`Cannot ${verb}: only the worker's side can`);
     if (this.#mode === "blocking") return reader;
     throw new Error(`Cannot ${verb} in nonblocking mode: use onmessage`);
   }

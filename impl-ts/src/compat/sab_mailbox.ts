@@ -89,7 +89,7 @@ export class MailboxLink extends Link {
   }
 
   override sees(): boolean {
-    return this.#side.look();
+    return this.#side.sees();
   }
 
   /** There is no word to arm: each turn is passed with a wake. */

@@ -21,6 +21,7 @@ import {
 import { isBytes } from "../memory/realm.ts";
 import { isPast, type Memory, requireTimeout } from "../memory/segment.ts";
 import { requireInteger } from "../memory/plan.ts";
+import { giveWay } from "../wait/loop.ts";
 import { Turns } from "../wait/waitable.ts";
 import type { EndpointOptions, Stats } from "../wait/endpoint.ts";
 
@@ -121,7 +122,7 @@ export class MailboxWriter<T = unknown> {
       throw new RangeError(`Cannot write ${payload.size} bytes at once: the mailbox is too small`);
     }
     const { owed } = this.#parts;
-    if (owed !== undefined && !this.#parts.advance(owed)) return false;
+    if (owed && !this.#parts.advance(owed)) return false;
     return this.#parts.advance(payload);
   }
 
@@ -161,8 +162,8 @@ export class MailboxWriter<T = unknown> {
     const deadline = deadlineOfCall(options);
     // [mailbox.write_all]
     const { owed } = this.#parts;
-    const waits = owed === undefined ? 0 : this.#finish(owed, payload, deadline, 0);
-    if (payload !== undefined) this.#finish(payload, payload, deadline, waits);
+    const waits = owed ? this.#finish(owed, payload, deadline, 0) : 0;
+    if (payload) this.#finish(payload, payload, deadline, waits);
   }
 
   /**
@@ -187,8 +188,8 @@ export class MailboxWriter<T = unknown> {
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) throw timedOut(false);
     try {
       const { owed } = this.#parts;
-      if (owed !== undefined) await this.#finishAsync(owed, payload, deadline, signal);
-      if (payload !== undefined) await this.#finishAsync(payload, payload, deadline, signal);
+      if (owed) await this.#finishAsync(owed, payload, deadline, signal);
+      if (payload) await this.#finishAsync(payload, payload, deadline, signal);
     } finally {
       this.#turns.give();
     }
@@ -326,7 +327,7 @@ export class MailboxReader<T = unknown> {
     const signal = options?.signal;
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) return undefined;
     try {
-      if (++this.#streak % STREAK === 0) await this.#side.giveWay();
+      if (++this.#streak % STREAK === 0) await giveWay();
       for (let late = false;; late = isPast(deadline)) {
         const value = this.#take();
         if (value !== NONE) return value;
@@ -356,7 +357,7 @@ export class MailboxReader<T = unknown> {
   #take(): T | typeof NONE {
     if (this.#queueIndex === this.#queue.length) {
       const values = this.#parts.take();
-      if (values === undefined) return NONE;
+      if (!values) return NONE;
       this.#queueIndex = 0;
       this.#queue = values;
     }

@@ -7,7 +7,7 @@
 import { copyOut, decodeBatch, NO_BYTES } from "../codec/codec.ts";
 import { layout } from "../memory/layout.ts";
 import type { MailboxSide } from "./side.ts";
-import { MillraceError } from "../error.ts";
+import { lostError } from "../error.ts";
 
 /** A payload that is being written. `next` is the first of its `count` parts that is unwritten. */
 export interface Parts {
@@ -33,8 +33,8 @@ export class PartWriter {
   }
 
   /**
-   * Begins a payload. [mailbox.payload] The caller must `detach` it, unless it is `isKept` or all of
-   * it is written before anything else is encoded.
+   * Begins a payload. [mailbox.payload] The caller must `detach` it, unless it is `isKept` or it is
+   * written before anything else is encoded.
    */
   begin(source: Uint8Array, isKept: boolean): Parts {
     this.#isKept = isKept;
@@ -132,7 +132,7 @@ export class PartReader {
     // [mailbox.complete] If the mailbox was closed meanwhile, the next call finds that out.
     this.side.passTurn();
     if (refused) { // [mailbox.limit]
-      throw new MillraceError("message.size", "Cannot read message: its payload is too large");
+      throw lostError("message.size", "its payload is too large");
     }
     return last && !dropped;
   }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { MillraceError } from "../error.ts";
+import { failure, forbidden, type MillraceError } from "../error.ts";
 import { layout, type ReasonCode } from "../memory/layout.ts";
 import {
   isPast,
@@ -60,10 +60,7 @@ export class MailboxSide implements Sight {
     const area = byteLength - layout.MAILBOX_HEADER_SIZE;
     const aligned = byteOffset % layout.MAILBOX_HEADER_ALIGN === 0;
     if (!aligned || byteLength < layout.MAILBOX_SIZE_MIN) {
-      throw new MillraceError(
-        "mailbox.size",
-        `Cannot use mailbox: ${byteLength} bytes of memory at ${byteOffset}`,
-      );
+      throw failure("mailbox.size", `use mailbox: ${byteLength} bytes of memory at ${byteOffset}`);
     }
     this.words = new Int32Array(buffer, byteOffset, HEADER_WORDS);
     this.bytes = new Uint8Array(buffer, byteOffset + layout.MAILBOX_HEADER_SIZE, area);
@@ -96,9 +93,9 @@ export class MailboxSide implements Sight {
    */
   checkTurn(): boolean {
     if (this.#closed) {
-      throw new MillraceError("pipe.closed", `Cannot ${this.#verb}: this side is closed`);
+      throw failure("pipe.closed", `${this.#verb}: this side is closed`);
     }
-    if (this.#ended !== undefined) throw this.#ended;
+    if (this.#ended) throw this.#ended;
     if (this.words.length === 0) throwGone();
     const signal = Atomics.load(this.words, SIGNAL);
     if (signal === layout.MAILBOX_SIGNAL_DISPOSED) throw this.#endClosed();
@@ -140,7 +137,7 @@ export class MailboxSide implements Sight {
   fail(code: ReasonCode, what: string): MillraceError {
     // To the peer this looks like a close: the words have no room for a reason.
     this.#shut();
-    return this.#ended = new MillraceError(code, `Cannot ${this.#verb}: the peer wrote ${what}`);
+    return this.#ended = failure(code, `${this.#verb}: the peer wrote ${what}`);
   }
 
   /** Closes the mailbox now, and ends every wait of both sides. */
@@ -152,14 +149,14 @@ export class MailboxSide implements Sight {
   }
 
   /** Whether `signal` no longer says that it is the peer's turn. */
-  look(): boolean {
+  sees(): boolean {
     return Atomics.load(this.words, SIGNAL) !== this.theirs;
   }
 
   /**
    * Whether `status` ends the wait. After a plain store of the original, only `status` may tell.
    */
-  lookAround(): boolean {
+  hasChanged(): boolean {
     return Atomics.load(this.words, STATUS) !== layout.MAILBOX_STATUS_ACTIVE;
   }
 
@@ -175,7 +172,7 @@ export class MailboxSide implements Sight {
     if (isPast(deadline)) return false;
     const spinner = this.spinner;
     const isFound = spinner.blocks
-      ? this.look() || this.lookAround() || // [mailbox.spin]
+      ? this.sees() || this.hasChanged() || // [mailbox.spin]
         (spinner.isDue() && spinner.spin(this, 0, spinner.budget, deadline))
       : this.#looks(waits);
     if (isFound) return true;
@@ -184,7 +181,7 @@ export class MailboxSide implements Sight {
       if (!(left > 0)) return false;
       // [mailbox.recheck]
       const isOver = this.#sleep(Math.min(left, layout.WAIT_SLICE_MS)) === false;
-      if (!this.look() && !this.lookAround()) continue;
+      if (!this.sees() && !this.hasChanged()) continue;
       if (isOver && layout.WAIT_SLICE_MS <= left) this.#lateWakes++;
       return true;
     }
@@ -194,18 +191,9 @@ export class MailboxSide implements Sight {
   #looks(waits: number): boolean {
     const looks = waits === 0 ? layout.WAIT_NO_BLOCK_LOOKS / 4 : 1;
     for (let i = 0; i < looks && waits < layout.WAIT_NO_BLOCK_LOOKS / 8; i++) {
-      if (this.look() || this.lookAround()) return true;
+      if (this.sees() || this.hasChanged()) return true;
     }
-    const what = "Cannot wait: this thread must not block; use the async call";
-    throw new MillraceError("wait.forbidden", what);
-  }
-
-  sees(): boolean {
-    return this.look();
-  }
-
-  hasChanged(): boolean {
-    return this.lookAround();
+    throw forbidden();
   }
 
   /**
@@ -214,8 +202,8 @@ export class MailboxSide implements Sight {
    */
   async waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
     signal?.throwIfAborted();
-    if (this.look() || this.lookAround()) {
-      await this.giveWay();
+    if (this.sees() || this.hasChanged()) {
+      await giveWay();
       signal?.throwIfAborted();
       return true;
     }
@@ -227,7 +215,7 @@ export class MailboxSide implements Sight {
     const most = isListening ? ms : Math.min(ms, POLL_ASYNC_MS);
     const isRung = await until(most, signal, (end) => this.#wake = end);
     const isSlice = isRung !== true && most === layout.WAIT_SLICE_MS;
-    if (isSlice && (this.look() || this.lookAround())) this.#lateWakes++;
+    if (isSlice && (this.sees() || this.hasChanged())) this.#lateWakes++;
     signal?.throwIfAborted();
     return true;
   }
@@ -235,11 +223,6 @@ export class MailboxSide implements Sight {
   /** Ends the wait of a pending `waitAsync`. */
   endAsyncWait(): void {
     this.#wake?.(true);
-  }
-
-  /** Lets the event loop turn if it has not for a while. */
-  giveWay(): Promise<void> | undefined {
-    return giveWay();
   }
 
   /**
@@ -259,9 +242,9 @@ export class MailboxSide implements Sight {
   }
 
   #endClosed(): MillraceError {
-    return this.#ended ??= new MillraceError(
+    return this.#ended ??= failure(
       "peer.closed",
-      `Cannot ${this.#verb}: the peer has closed the mailbox`,
+      `${this.#verb}: the peer has closed the mailbox`,
     );
   }
 

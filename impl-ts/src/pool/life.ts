@@ -92,7 +92,7 @@ export class Life {
       // refuse locks.
       locks?.request(this.#lock, () => resolve(true)).catch(() => resolve(true));
     });
-    const told = this.#worker.on !== undefined ? [ended] : [free, this.#closed];
+    const told = this.#worker.on ? [ended] : [free, this.#closed];
     const isGone = await Promise.race([...told, late]);
     clearTimeout(timer as number);
     this.#supervision[Symbol.dispose]();
@@ -103,9 +103,9 @@ export class Life {
 /** Creates a worker in the way of this runtime. */
 function makeWorker(source: WorkSource): PoolWorker {
   if (typeof source === "function") return source();
-  if (scope.Worker !== undefined) return new scope.Worker(source, { type: "module" });
+  if (scope.Worker) return new scope.Worker(source, { type: "module" });
   const threads = scope.process?.getBuiltinModule?.("node:worker_threads");
-  if (threads === undefined) throw new TypeError("Cannot start worker: there are none here");
+  if (!threads) throw new TypeError("Cannot start worker: there are none here");
   const isUrl = typeof source === "string" && /^[a-z]+:/.test(source);
   return new threads.Worker(isUrl ? new URL(source) : source);
 }

@@ -218,7 +218,7 @@ export class Line implements Delivery {
   }
 
   tend(): number {
-    if (this.#isRunning || this.#lost !== undefined) return 0;
+    if (this.#isRunning || this.#lost) return 0;
     let left = TAKE_COUNT;
     for (let mayLoad = true; left > 0 && this.#takeOne(mayLoad); left--) mayLoad = false;
     if (left === TAKE_COUNT) this.#lookAgain();
@@ -231,7 +231,7 @@ export class Line implements Delivery {
   }
 
   finish(reason: MillraceError | undefined): void {
-    if (this.#lost !== undefined) return;
+    if (this.#lost) return;
     const lost = this.#lost = closedError(this.#link, "run tasks") ?? reason ??
       new CallError("call.ended", "Cannot run tasks: the other end has ended");
     giveUpAll(this.outgoing, lost);
@@ -262,13 +262,13 @@ export class Line implements Delivery {
   /** Throws if nothing can be written any more. */
   #requireOpen(): void {
     const { bits, endpoint, peer, fault } = this.outgoing;
-    if (this.#lost !== undefined) throw this.#lost;
-    if ((bits & (Bit.STOPPED | Bit.ENDED)) !== 0) {
+    if (this.#lost) throw this.#lost;
+    if (bits & (Bit.STOPPED | Bit.ENDED)) {
       throw closedError(this.#link, "run tasks") ?? fault ??
         failure("pipe.ended", "run tasks: this end has ended");
     }
     const gone = endpoint.isLinked(peer) ? undefined : stateError(this.#link, "run tasks");
-    if (gone !== undefined) throw gone;
+    if (gone) throw gone;
   }
 
   /** Writes the message whose payload was encoded last, or has it wait for room. */
@@ -294,7 +294,7 @@ export class Line implements Delivery {
         }
       }
       const message = inc.take(Mode.MESSAGE, false) as Message | undefined;
-      if (message === undefined) {
+      if (!message) {
         this.#begunTag = frame.begunTag >>> 0;
         return (inc.bits & Bit.ENDED) === 0 && inc.cursor !== inc.peerCursor;
       }
@@ -376,13 +376,13 @@ export class Line implements Delivery {
     const link = this.#link;
     try {
       if (inc.fault !== undefined) return this.finish(inc.fault);
-      if ((inc.bits & Bit.ENDED) !== 0) return this.finish(undefined);
+      if (inc.bits & Bit.ENDED) return this.finish(undefined);
       if (inc.endpoint.isLinked(inc.peer)) return;
       const gone = stateError(link, "run tasks");
-      if (gone === undefined) return;
+      if (!gone) return;
       load(inc);
       if (this.#takeOne(false)) return;
-      this.finish((inc.bits & Bit.ENDED) === 0 ? giveUpRest(inc, gone) : undefined);
+      this.finish(inc.bits & Bit.ENDED ? undefined : giveUpRest(inc, gone));
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error;
       this.finish(error);

@@ -101,7 +101,7 @@ export class ListWriter {
     let code = CODEC_JSON;
     let size = 0;
     if (typeof part === "number") size = writeDigits(bytes, at, part);
-    else if (part !== undefined) {
+    else if (part) {
       code = part.code;
       size = writePiece(bytes, at, part);
     }
@@ -137,7 +137,7 @@ export class ListWriter {
 export function sizeOf(part: Part): number {
   if (part === undefined) return 0;
   if (typeof part === "number") return 10;
-  return part.bytes === undefined ? 3 * part.text.length : part.bytes.length;
+  return part.bytes ? part.bytes.length : 3 * part.text.length;
 }
 
 /** Encodes an item that is too large for a list with others. */
@@ -151,7 +151,7 @@ function pieceOfPart(part: Part): Piece {
 }
 
 function writePiece(target: Uint8Array, at: number, { text, bytes }: Piece): number {
-  if (bytes === undefined) return writeText(target, at, text);
+  if (!bytes) return writeText(target, at, text);
   target.set(bytes, at);
   return bytes.length;
 }

@@ -45,7 +45,7 @@ export async function* flow(
     for (;;) {
       taker.fill();
       const slot = taker.next();
-      if (slot === undefined) {
+      if (!slot) {
         if (taker.isAtEnd) return;
         await taker.changed();
       } else if (slot.hasFailed) {
@@ -118,7 +118,7 @@ class Taker {
       return this.#slots.shift();
     }
     // An error of the source comes after the results of the values that it has given.
-    if (this.#error === undefined || this.#count > 0) return undefined;
+    if (!this.#error || this.#count > 0) return undefined;
     throw this.#error.reason;
   }
 

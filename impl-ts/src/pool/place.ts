@@ -255,7 +255,7 @@ export class Place implements LineUser {
 
   #takeAnswer(number: number, hasFailed: boolean, value: unknown): void {
     const task = this.given.get(number);
-    if (task === undefined) return; // no task has this number, or it was answered before
+    if (!task) return; // no task has this number, or it was answered before
     this.given.delete(number);
     this.done++;
     this.#owner.takeAnswer(task, hasFailed, value);
@@ -290,7 +290,7 @@ export class Place implements LineUser {
   /** Waits until the worker is gone, and gives its endpoint back. */
   async #vacate(): Promise<void> {
     const life = this.#life;
-    if (life === undefined) return; // the worker could not be created
+    if (!life) return; // the worker could not be created
     this.#life = undefined;
     await this.#line.closed; // all that the worker published is read, and its tasks are sorted
     if (await life.gone()) {

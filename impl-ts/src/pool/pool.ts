@@ -253,7 +253,7 @@ export class Pool<W = Work> {
   #begin(value: unknown, options: RunOptions = {}): Task {
     const { name = ONLY, signal, retry = this.#options.retry ?? 0 } = requireOptions(options);
     const task = new Task(name, value, retry);
-    if (this.#refusal !== undefined || signal?.aborted) {
+    if (this.#refusal || signal?.aborted) {
       task.isOver = true;
       task.reject(this.#refusal ?? signal!.reason);
     } else {
@@ -288,11 +288,11 @@ export class Pool<W = Work> {
     while (this.#queue.size > 0) {
       let best: Place | undefined;
       for (const place of this.#places) {
-        if (place.room > 0 && (best === undefined || place.given.size < best.given.size)) {
+        if (place.room > 0 && (!best || place.given.size < best.given.size)) {
           best = place;
         }
       }
-      if (best === undefined) break;
+      if (!best) break;
       const task = this.#queue.shift()!;
       this.#wait = recentMean(this.#wait, Math.max(0, time - task.since));
       if (best.give(task)) continue;
@@ -308,7 +308,7 @@ export class Pool<W = Work> {
     if (task.isOver) return;
     this.#cancelled++;
     const { place } = task;
-    if (place === undefined) this.#queue.remove(task);
+    if (!place) this.#queue.remove(task);
     this.#settle(task);
     task.reject(reason);
     // The task keeps its place at the worker until the worker reports its end.
@@ -432,7 +432,7 @@ export class Pool<W = Work> {
       if (state === "starting") starting++;
     }
     const { first, size: waiting } = this.#queue;
-    this.#pressedSince = first === undefined ? undefined : this.#pressedSince ?? time;
+    this.#pressedSince = first ? this.#pressedSince ?? time : undefined;
     // If a source is held back, the values that it has not given yet wait as well.
     const since = this.#heldBackCount > 0 ? this.#pressedSince : first?.since;
     const oldest = time - (since ?? time);
@@ -441,7 +441,7 @@ export class Pool<W = Work> {
     const vacant = this.#places.find(({ state }) => state === "none");
     const isWanted = count < this.#least || wantsMore(pressure, this.#patience);
     const isStarting = starting > 0 || (isWanted && vacant !== undefined);
-    if (isWanted && vacant !== undefined) vacant.start();
+    if (isWanted && vacant) vacant.start();
     else if (count > this.#least) this.#shrink(time);
     this.#isPressed = waiting > 0;
     // The next review is not at each task, but when a worker comes or goes, or by this timer.
@@ -457,7 +457,7 @@ export class Pool<W = Work> {
     for (const place of this.#places) {
       const { state, given, idleSince } = place;
       if (state !== "ready" || given.size > 0 || now - idleSince < this.#idle) continue;
-      if (best === undefined || idleSince <= best.idleSince) best = place;
+      if (!best || idleSince <= best.idleSince) best = place;
     }
     best?.end();
   }
@@ -486,7 +486,7 @@ export class Pool<W = Work> {
     this.#refusal = error;
     const isAbort = error.code === "pool.aborted";
     const tasks: Task[] = [];
-    for (let task; (task = this.#queue.shift()) !== undefined;) tasks.push(task);
+    for (let task; (task = this.#queue.shift());) tasks.push(task);
     for (const { given } of this.#places) tasks.push(...given.values());
     for (const task of tasks) {
       if (task.isOver) continue;

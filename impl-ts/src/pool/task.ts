@@ -74,16 +74,16 @@ export class TaskQueue {
   /** Takes the first task out. */
   shift(): Task | undefined {
     const task = this.#first;
-    if (task !== undefined) this.remove(task);
+    if (task) this.remove(task);
     return task;
   }
 
   /** Takes a task out, wherever it is. */
   remove(task: Task): void {
     const { before, after } = task;
-    if (before === undefined) this.#first = after;
+    if (!before) this.#first = after;
     else before.after = after;
-    if (after === undefined) this.#last = before;
+    if (!after) this.#last = before;
     else after.before = before;
     task.before = task.after = undefined;
     this.size--;
@@ -92,9 +92,9 @@ export class TaskQueue {
   #link(before: Task | undefined, task: Task, after: Task | undefined): void {
     task.before = before;
     task.after = after;
-    if (before === undefined) this.#first = task;
+    if (!before) this.#first = task;
     else before.after = task;
-    if (after === undefined) this.#last = task;
+    if (!after) this.#last = task;
     else after.before = task;
     this.size++;
   }

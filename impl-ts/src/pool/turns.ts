@@ -46,7 +46,7 @@ export class LateRings {
     this.mechanism = {
       ...agent,
       notify: (words, index) => {
-        if (!this.isHolding || (this.#words !== undefined && this.#index !== index)) {
+        if (!this.isHolding || (this.#words && this.#index !== index)) {
           return agent.notify(words, index);
         }
         this.#words = words;
@@ -58,7 +58,7 @@ export class LateRings {
   /** Rings, if a ring was held back. */
   flush(): void {
     const words = this.#words;
-    if (words === undefined) return;
+    if (!words) return;
     this.#words = undefined;
     this.#agent.notify(words, this.#index);
   }
@@ -208,7 +208,7 @@ export class TaskRunner implements LineUser {
       this.#fail(number, "call.cancelled", GIVEN_UP, undefined);
       return began;
     }
-    if (handler === undefined) {
+    if (!handler) {
       this.#fail(number, "call.method", task.name, undefined);
       return began;
     }

@@ -126,10 +126,10 @@ interface Scope {
 function hear(take: (start: Start) => void): void {
   const scope = globalThis as Scope;
   const startOf = (data: unknown) => (data as { [START_KEY]?: Start } | null)?.[START_KEY];
-  if (scope.addEventListener !== undefined) {
+  if (scope.addEventListener) {
     const listener = ({ data }: MessageEvent) => {
       const start = startOf(data);
-      if (start === undefined) return;
+      if (!start) return;
       scope.removeEventListener!("message", listener);
       take(start);
     };
@@ -138,7 +138,7 @@ function hear(take: (start: Start) => void): void {
   const parent = scope.process?.getBuiltinModule?.("node:worker_threads")?.parentPort;
   const listener = (data: unknown) => {
     const start = startOf(data);
-    if (start === undefined) return;
+    if (!start) return;
     parent!.off("message", listener);
     take(start);
   };

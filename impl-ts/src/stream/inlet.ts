@@ -142,7 +142,7 @@ export class StreamInlet extends Side {
     load(this);
     const ends = this.#ends;
     let end: End | undefined;
-    while ((end = ends[this.#givenCount]) !== undefined && isGivenBack(this.peerCursor, end)) {
+    while ((end = ends[this.#givenCount]) && isGivenBack(this.peerCursor, end)) {
       this.#given = end.position;
       this.#givenCount++;
     }

@@ -141,12 +141,12 @@ export class StreamLink<In = unknown, Out = In> {
 
   /** Takes in bytes that have arrived. */
   receive(bytes: Uint8Array): void {
-    if (this.#joint === undefined && this.#failure === undefined && !this.#peerHasEnded) {
+    if (!this.#joint && !this.#failure && !this.#peerHasEnded) {
       bytes = bytes.subarray(this.#prefaces.take(bytes));
       const reason = this.#prefaces.check();
       if (reason !== 0) return this.#fault(reason);
       const { preface } = this.#prefaces;
-      if (preface === undefined) return;
+      if (!preface) return;
       if (!this.#isClosing) this.#join(preface);
     }
     this.#joint?.inlet.receive(bytes);
@@ -173,18 +173,18 @@ export class StreamLink<In = unknown, Out = In> {
     if (!this.#hasBegun) pieces.push(writePreface(this.#own)); // [stream.preface]
     this.#hasBegun = true;
     this.#look();
-    if (this.#joint !== undefined && this.#last === undefined) this.#takeOut(this.#joint, pieces);
-    if (this.#last !== undefined) {
+    if (this.#joint && !this.#last) this.#takeOut(this.#joint, pieces);
+    if (this.#last) {
       pieces.push(this.#last);
       this.#hasEnded = true;
     }
-    if (this.#joint !== undefined) arm(this.#joint);
+    if (this.#joint) arm(this.#joint);
     return pieces.length > 0 ? joined(pieces) : undefined;
   }
 
   /** Closes this side, even if there is no port yet. [stream.close] */
   close(): void {
-    if (this.#joint !== undefined) return this.#joint.port.close();
+    if (this.#joint) return this.#joint.port.close();
     this.#isClosing = true;
     this.#last ??= controlFrame(layout.STREAM_KIND_CLOSE, 0);
     this.#failure ??= failure("pipe.closed", "open stream: this end is closed");
@@ -203,7 +203,7 @@ export class StreamLink<In = unknown, Out = In> {
 
   /** Looks at the states of both endpoints, which the port may have changed. */
   #look(): void {
-    if (this.#joint === undefined) return;
+    if (!this.#joint) return;
     const { endpoint, inlet } = this.#joint;
     const own = endpoint.state(LINK);
     if (stateOf(own) === layout.ENDPOINT_STATE_FAILED && !this.#isClosing) {
@@ -265,7 +265,7 @@ export class StreamLink<In = unknown, Out = In> {
 
   /** Marks an endpoint failed. This version may not know the reason. */
   #mark(index: number, reason: number): void {
-    if (this.#joint === undefined) return;
+    if (!this.#joint) return;
     const { port, endpoint } = this.#joint;
     markFailed(port.segment, index, reason, endpoint.mechanism);
   }

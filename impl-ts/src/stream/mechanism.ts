@@ -31,7 +31,7 @@ export class LocalMechanism implements Mechanism {
     if (words[index] !== expected) return Promise.resolve();
     return new Promise<void>((resolve) => {
       const sleepers = this.#sleepers.get(index);
-      if (sleepers === undefined) this.#sleepers.set(index, [resolve]);
+      if (!sleepers) this.#sleepers.set(index, [resolve]);
       else sleepers.push(resolve);
     });
   }

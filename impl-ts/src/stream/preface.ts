@@ -73,7 +73,7 @@ export class PrefaceReader {
     if (view.getUint16(layout.STREAM_VERSION_MAJOR_OFFSET, true) !== MAJOR) {
       return layout.REASON_STREAM_VERSION;
     }
-    if ((view.getUint32(layout.STREAM_REQUIRED_FEATURES_OFFSET, true) & ~FEATURES) !== 0) {
+    if (view.getUint32(layout.STREAM_REQUIRED_FEATURES_OFFSET, true) & ~FEATURES) {
       return layout.REASON_STREAM_FEATURE;
     }
     const largest = view.getUint32(layout.STREAM_LARGEST_OFFSET, true);

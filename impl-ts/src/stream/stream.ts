@@ -123,7 +123,7 @@ class StreamPump<In, Out> {
     await known;
     clearTimeout(timer);
     signal?.removeEventListener("abort", stop);
-    if (link.port !== undefined) return link.port;
+    if (link.port) return link.port;
     const { failure: lost } = link;
     link.close();
     signal?.throwIfAborted();
@@ -145,7 +145,7 @@ class StreamPump<In, Out> {
   /** Acts on a change of the link. If a write is under way, its loop transmits the rest as well. */
   #wake(): void {
     const link = this.#link;
-    if (link.port !== undefined || link.failure !== undefined) this.#opened();
+    if (link.port || link.failure) this.#opened();
     if (!this.#isWriting && !this.#isOver) void this.#write();
     this.#settle();
   }
@@ -155,7 +155,7 @@ class StreamPump<In, Out> {
     this.#isWriting = true;
     try {
       await undefined; // all that is written in one job goes out together
-      for (let bytes; (bytes = link.transmit()) !== undefined;) await transport.write(bytes);
+      for (let bytes; (bytes = link.transmit());) await transport.write(bytes);
       if (link.hasEnded && !this.#isOver) {
         this.#isOver = true;
         await transport.end();
