@@ -82,6 +82,13 @@ export class PortDelivery implements Delivery, EventSource {
   #closed: Promise<MillraceError | undefined> | undefined;
   #settle: (() => void) | undefined;
   readonly #next = (): void => this.#deliver();
+  /** Goes on when something was sent, or when the listeners have had their microtasks. */
+  readonly #hop = (): void => {
+    const { incoming, outgoing } = this.#link;
+    const hasSent = outgoing!.first || outgoing!.published !== incoming!.asked;
+    if (hasSent || --this.#hops < 0) this.#hops = 0;
+    SETTLED.then(this.#hops > 0 ? this.#hop : this.#next);
+  };
 
   /** Makes the delivery from a link to an event target. */
   constructor(link: Link, target: EventTarget, options: DeliveryOptions) {
@@ -268,7 +275,7 @@ export class PortDelivery implements Delivery, EventSource {
 
   #noteDelivered(): void {
     if (turn.delivered++ === 0) turn.began = now();
-    this.#hops = 0;
+    this.#hops = HOPS;
   }
 
   /** Whether the event loop has to turn. All ports of the thread have one turn together. */
@@ -291,8 +298,7 @@ export class PortDelivery implements Delivery, EventSource {
     const incoming = link.incoming!;
     link.prepare(0);
     const hasAsked = noteAsked(incoming);
-    if (!hasAsked && this.#hops++ < HOPS) return void SETTLED.then(this.#next);
-    this.#hops = 0;
+    if (!hasAsked && this.#hops > 0) return void SETTLED.then(this.#hop);
     if (hasAsked && this.#spin()) return void SETTLED.then(this.#next);
     this.#asleep = hasAsked && turn.listening < 2 && link.endpoint.spinner.learns ? now() : 0;
     this.#rest();
