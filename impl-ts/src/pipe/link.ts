@@ -121,12 +121,11 @@ export class Link implements Waiter {
     this.isDue = false;
     this.asks = 0;
     if (before !== 0) this.disarm(before);
-    let asks = this.prepare(0);
-    if (incoming) asks |= serve(incoming);
+    let asks = incoming ? serve(incoming) : 0;
     if (delivery) asks |= delivery.tend();
+    asks |= this.prepare(0);
     noteKeeping(this);
     if (asks === 0) return;
-    this.prepare(0); // of what was done since
     const bell = endpoint.bell(); // [wait.bell_first]
     this.arm(asks);
     if (asks !== For.STATE && (this.sees(asks) || this.hasChanged())) { // [wait.recheck]

@@ -86,8 +86,9 @@ export class PortDelivery implements Delivery, EventSource {
   readonly #hop = (): void => {
     const { incoming, outgoing } = this.#link;
     const hasSent = outgoing!.first || outgoing!.published !== incoming!.asked;
-    if (hasSent || --this.#hops < 0) this.#hops = 0;
-    SETTLED.then(this.#hops > 0 ? this.#hop : this.#next);
+    if (hasSent) this.#hops = 0;
+    else if (--this.#hops === 0) return this.#rest();
+    SETTLED.then(hasSent ? this.#next : this.#hop);
   };
 
   /** Makes the delivery from a link to an event target. */
@@ -220,10 +221,15 @@ export class PortDelivery implements Delivery, EventSource {
   #deliver(): void {
     const link = this.#link;
     const incoming = link.incoming!;
+    link.prepare(0); // sends what was posted since
+    link.isDue = true; // as the run goes on, and does so again
     const { route, takers } = incoming;
     const isHeard = this.#isListening && takers.length === 0;
     if (isLending(incoming) || !isHeard && !route) return this.#rest();
-    if (this.#isTurnOver()) return nextTask(this.#next, this.keeps);
+    if (this.#isTurnOver()) {
+      link.isDue = false;
+      return nextTask(this.#next, this.keeps);
+    }
     if (!isHeard) return this.#serve(route!);
     let event: PortEvent;
     try {
@@ -288,16 +294,14 @@ export class PortDelivery implements Delivery, EventSource {
 
   /** Ends the run. */
   #rest(): void {
-    this.#isRunning = false;
+    this.#isRunning = this.#link.isDue = false;
     this.#link.tend();
   }
 
   /** Everything is delivered: waits for an answer to what the listeners have sent, or sleeps. */
   #runDry(): void {
     const link = this.#link;
-    const incoming = link.incoming!;
-    link.prepare(0);
-    const hasAsked = noteAsked(incoming);
+    const hasAsked = noteAsked(link.incoming!);
     if (!hasAsked && this.#hops > 0) return void SETTLED.then(this.#hop);
     if (hasAsked && this.#spin()) return void SETTLED.then(this.#next);
     this.#asleep = hasAsked && turn.listening < 2 && link.endpoint.spinner.learns ? now() : 0;
