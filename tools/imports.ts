@@ -102,6 +102,38 @@ export function importProblems({ path, text }: TextFile): string[] {
   });
 }
 
+/**
+ * The modules of TypeScript that need one another by value: where one of them is loaded first, the
+ * other finds nothing in it. A line for each circle, with its modules in the order of the imports.
+ */
+export function circleProblems(files: readonly TextFile[]): string[] {
+  const own = files.filter(({ path }) =>
+    path.startsWith(TYPESCRIPT) && path.endsWith(".ts") && !isTest(path)
+  );
+  const needs = new Map(own.map(({ path, text }) => [path, readValueImports(path, text)]));
+  const problems = new Set<string>();
+  const done = new Set<string>();
+  const visit = (path: string, way: readonly string[]): void => {
+    const from = way.indexOf(path);
+    if (from >= 0) problems.add(`${way.slice(from).join(", ")}: need one another by value`);
+    if (from >= 0 || done.has(path)) return;
+    for (const next of needs.get(path) ?? []) visit(next, [...way, path]);
+    done.add(path);
+  };
+  for (const path of needs.keys()) visit(path, []);
+  return [...problems];
+}
+
+/** The modules from which a module imports, or exports again, more than types. */
+function readValueImports(path: string, text: string): string[] {
+  const statements = text.matchAll(/^(?:import|export) ((?:type )?[^"';]*?)\s*from "(\.[^"]+)"/gm);
+  const isTypes = (names: string) =>
+    names.startsWith("type ") ||
+    /^\{(?:\s*type \w+(?: as \w+)?,?)+\s*\}$/.test(names);
+  return [...statements].filter(([, names]) => !isTypes(names!))
+    .map(([, , target]) => join(path, target!));
+}
+
 /** Entries of the orders of which there is no file. */
 export function absentEntries(paths: readonly string[]): string[] {
   const absent = (source: string, order: readonly string[][]) => {

@@ -7,7 +7,7 @@
  * @module
  */
 import type { TextFile } from "./files.ts";
-import { importProblems } from "./imports.ts";
+import { circleProblems, importProblems } from "./imports.ts";
 
 /** Everything that may stand at the top: the tree of CONTRIBUTING.md and nothing that crept in. */
 const TOP_LEVEL = new Set(
@@ -39,12 +39,13 @@ const OWN_NAMES = new Set([
 
 /** Everything that is wrong with the files, one line each. */
 export function tidyProblems(files: TextFile[]): string[] {
-  return files.flatMap((file) => [
+  const ofFiles = files.flatMap((file) => [
     ...nameProblems(file.path),
     ...textProblems(file),
     ...lineProblems(file),
     ...importProblems(file),
   ]);
+  return [...ofFiles, ...circleProblems(files)];
 }
 
 /** What is wrong with the name of a file. */

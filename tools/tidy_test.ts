@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { listFiles, readTexts } from "./files.ts";
-import { absentEntries, importProblems } from "./imports.ts";
+import { absentEntries, circleProblems, importProblems } from "./imports.ts";
 import { lineProblems, nameProblems, textProblems, tidyProblems } from "./tidy.ts";
 
 const ROOT = `${import.meta.dirname}/..`;
@@ -132,6 +132,23 @@ Deno.test("absentEntries: the orders list only what exists", async () => {
   const isAbsent = (entry: string) => absent.includes(entry);
   assertEquals(isAbsent("impl-ts/src/memory/layout"), false);
   assert(["impl-ts/src/wait/", "impl-zig/src/layout", "impl-zig/src/wait"].every(isAbsent));
+});
+
+Deno.test("circleProblems: types may be imported in a circle, values not", () => {
+  const circles = (...texts: string[]) =>
+    circleProblems(texts.map((text, index) => ({ path: `impl-ts/src/pipe/${index}.ts`, text })));
+  const value = (index: number) => `import { type A, b } from "./${index}.ts";`;
+  const types = (index: number) =>
+    `import { type A, type B as C } from "./${index}.ts";\nimport type { D } from "./${index}.ts";`;
+  assertEquals(circles(value(1), types(0)), []);
+  assertEquals(circles(value(1), value(2), `${types(0)}\n${types(1)}`), []);
+  assertEquals(circles(value(1), value(2), `import {\n  a,\n  type B,\n} from "./0.ts";`), [
+    [0, 1, 2].map((index) => `impl-ts/src/pipe/${index}.ts`).join(", ") +
+    ": need one another by value",
+  ]);
+  assertEquals(circles(value(1), `export { a } from "./0.ts";`).length, 1);
+  // What an import in a comment names is not loaded.
+  assertEquals(circles(value(1), ` * import { a } from "./0.ts";`), []);
 });
 
 Deno.test("importProblems: a file imports only what stands below it", () => {
