@@ -228,11 +228,12 @@ export function encode(out: Outgoing, value: unknown, send: Send): Send {
   throwCannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
 }
 
-/** A function of its own: what the closure holds is allocated where the function begins. */
+/** `whileEncoding` without a closure, which would be made for each value. */
 function encodeValue(out: Outgoing, value: unknown, send: Send): void {
-  const { codec } = out;
+  const { codec, bits } = out;
   setPayload(send, layout.CODEC_TEXT, NO_BYTES, true);
-  whileEncoding(out, () => {
+  out.bits |= Bit.ENCODING;
+  try {
     if (typeof codec !== "string") setPayload(send, codec.code, encodeBy(codec, value), false);
     else if (codec === "json") {
       out.vet?.(value as never);
@@ -243,7 +244,9 @@ function encodeValue(out: Outgoing, value: unknown, send: Send): void {
       if (!isWellFormed(value)) throwCannot("write text: it has a lone surrogate");
       send.text = value;
     }
-  });
+  } finally {
+    out.bits = out.bits & ~Bit.ENCODING | bits & Bit.ENCODING;
+  }
 }
 
 /** Has a message outlast the call. `isCopied`: even if its bytes are the caller's. */
