@@ -100,7 +100,6 @@ export async function measureImport(each: Import, files: readonly PackageFile[])
 }
 
 /** How to bundle it. */
-
 function bundleOf(each: Import): esbuild.BuildOptions {
   return {
     stdin: { contents: statementOf(each), resolveDir: "/" },

@@ -110,7 +110,11 @@ export function circleProblems(files: readonly TextFile[]): string[] {
   const own = files.filter(({ path }) =>
     path.startsWith(TYPESCRIPT) && path.endsWith(".ts") && !isTest(path)
   );
-  const needs = new Map(own.map(({ path, text }) => [path, readValueImports(path, text)]));
+  const needs = new Map(own.map(({ path, text }) => [
+    path,
+    readImports(text, TYPESCRIPT).filter(({ statement }) => loadsValues(statement))
+      .map(({ target }) => join(path, target)),
+  ]));
   const problems = new Set<string>();
   const done = new Set<string>();
   const visit = (path: string, way: readonly string[]): void => {
@@ -124,14 +128,11 @@ export function circleProblems(files: readonly TextFile[]): string[] {
   return [...problems];
 }
 
-/** The modules from which a module imports, or exports again, more than types. */
-function readValueImports(path: string, text: string): string[] {
-  const statements = text.matchAll(/^(?:import|export) ((?:type )?[^"';]*?)\s*from "(\.[^"]+)"/gm);
-  const isTypes = (names: string) =>
-    names.startsWith("type ") ||
-    /^\{(?:\s*type \w+(?: as \w+)?,?)+\s*\}$/.test(names);
-  return [...statements].filter(([, names]) => !isTypes(names!))
-    .map(([, , target]) => join(path, target!));
+/** Whether a statement imports, or exports again, more than types. */
+function loadsValues(statement: string): boolean {
+  const [, names] = /^\s*(?:import|export)\s+([^"']*?)\s*from\b/.exec(statement) ?? [];
+  return names !== undefined && !names.startsWith("type ") &&
+    !/^\{(?:\s*type \w+(?: as \w+)?,?)+\s*\}$/.test(names);
 }
 
 /** Entries of the orders of which there is no file. */
@@ -165,10 +166,14 @@ function belongsTo(entry: string, path: string): boolean {
   return entry.endsWith("/") || /^(?:_\w+)?\.\w+$/.test(path.slice(entry.length));
 }
 
-function readImports(text: string, source: string): { target: string; line: number }[] {
+function readImports(
+  text: string,
+  source: string,
+): { statement: string; target: string; line: number }[] {
   // Examples in doc comments import the package by its name; line comments cannot import.
   const code = text.replace(/^\s*(\/\/|\*|\/\*).*$/gm, "");
   return [...code.matchAll(source === ZIG ? ZIG_IMPORT : TS_IMPORT)].map((match) => ({
+    statement: match[0],
     target: (match[1] ?? match[2] ?? match[3]) as string,
     line: code.slice(0, match.index + match[0].length).split("\n").length,
   }));

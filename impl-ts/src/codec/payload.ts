@@ -67,7 +67,7 @@ export function encodePayload(value: unknown, codec: CodecName | AnyCodec, paylo
  *
  * @throws {TypeError} if JSON would lose what it is, or what it has in its fields or in theirs.
  */
-export function jsonOf(value: unknown): string | undefined {
+function jsonOf(value: unknown): string | undefined {
   requireJson(value);
   return JSON.stringify(value);
 }

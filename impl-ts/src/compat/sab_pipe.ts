@@ -82,8 +82,6 @@ const FILL = 7 / 8;
 const OWING_MS = 1;
 /** Bursts after which a delivery checks whether the event loop has to turn. */
 const STREAK = 8;
-/** Milliseconds that an event loop spins for an answer. */
-const SPIN_MS = 0.02;
 
 /**
  * One end of a pipe: a writer, which has `postMessage`, or a reader, which has `read`, `asyncRead`,
@@ -615,8 +613,7 @@ export class SABPipe<T = any> {
     const writer = this.#writer;
     const isDue = this.#isDelivering && this.#streak > STREAK &&
       noteAsked(link.incoming!, writer && writer.#link!.outgoing) && turn.listening < 2;
-    const isFound = isDue && spinner.isDue() &&
-      spinner.spin(link, For.MESSAGES, Math.min(spinner.budget, SPIN_MS), Infinity);
+    const isFound = isDue && spinner.spinForAnswer(link, For.MESSAGES);
     this.#asleep = isDue && !isFound && spinner.learns ? now() : 0;
     return isFound && this.#isReady();
   }

@@ -14,12 +14,12 @@ import { Link } from "../pipe/link.ts";
 import { Outgoing } from "../pipe/outgoing.ts";
 import { Bit } from "../ring/side.ts";
 import { Endpoint } from "../wait/endpoint.ts";
-import { stateOf } from "../wait/state.ts";
+import { isFinal, stateOf } from "../wait/state.ts";
 
 /** Whether an end of the ring was closed or marked failed by an earlier owner, which is final. */
 export function isRingEndGone({ control }: Segment, index: number): boolean {
   const word = Atomics.load(control, recordAt(index) + layout.ENDPOINT_STATE_WORD);
-  return stateOf(word) > layout.ENDPOINT_STATE_ATTACHED;
+  return isFinal(stateOf(word));
 }
 
 /** The link of one end. It waits for room for several messages: a wake costs more than a write. */

@@ -18,7 +18,7 @@ import { ownError, peerError } from "../pipe/tend.ts";
 import { accept, append, drop, giveUp, Outgoing, type Send } from "../pipe/outgoing.ts";
 import { Port } from "../port/port.ts";
 import { Bit, load, type Side } from "../ring/side.ts";
-import { ringAround, stateOf, vacantWord } from "../wait/state.ts";
+import { generationAt, ringAround, stateOf, vacantWord } from "../wait/state.ts";
 
 /**
  * Vacates the endpoint of a peer whose owner is dead, so that another thread or process can attach
@@ -89,8 +89,8 @@ export function revive(
   if (incoming !== undefined && isUnread(incoming)) {
     throwCannot("revive: what its peer has published is not read");
   }
-  const before = Atomics.load(endpoint.segment.control, generationAt(peer));
-  if (before === -1) throwCannot("revive: its peer was given back too often"); // 2^32 - 1
+  const before = generationAt(endpoint.segment, peer);
+  if (before === 0xffffffff) throwCannot("revive: its peer was given back too often");
   const accepted = outgoing === undefined ? [] : takeAccepted(outgoing);
   const next = renew(link, end, options);
   vacate(next, word, before);
@@ -206,15 +206,11 @@ function vacate({ link }: { readonly link: Link }, final: number, generation: nu
     ]
   ) Atomics.store(words, record + word, 0);
   const next = (generation + 1) | 0;
-  Atomics.store(words, generationAt(peer), next);
+  Atomics.store(words, record + layout.ENDPOINT_GENERATION_WORD, next);
   // [segment.vacate_state] Last: a thread that finds the endpoint vacant finds all else in place.
   const state = record + layout.ENDPOINT_STATE_WORD;
   Atomics.compareExchange(words, state, final, vacantWord(next));
   ringAround(segment, peer, mechanism);
-}
-
-function generationAt(peer: number): number {
-  return recordAt(peer) + layout.ENDPOINT_GENERATION_WORD;
 }
 
 /** Whether every channel that names the peer is a ring of this end. [segment.vacate_peer] */

@@ -17,7 +17,7 @@ import {
   pull,
 } from "../pipe/incoming.ts";
 import type { Link } from "../pipe/link.ts";
-import { deadlineOf, requireWait, type WaitOptions } from "../pipe/options.ts";
+import { deadlineOfCall, type WaitOptions } from "../pipe/options.ts";
 import { For } from "../pipe/tend.ts";
 import { Head } from "../ring/frame.ts";
 import { Bit } from "../ring/side.ts";
@@ -51,7 +51,7 @@ export class Selection {
 
   /** Returns the index of an end that can be read, or -1 at the timeout. */
   select(options: WaitOptions): number {
-    requireWait(options);
+    const deadline = deadlineOfCall(options);
     const [group, ...others] = this.#groups;
     if (others.length > 0 && options.timeout !== 0) {
       throwTypeError(
@@ -59,7 +59,6 @@ export class Selection {
           "at once; use the ports of a hub, or selectAsync",
       );
     }
-    const deadline = deadlineOf(options);
     for (let waits = 0;; waits++) {
       const found = this.#find();
       if (found >= 0) return found;
@@ -71,8 +70,7 @@ export class Selection {
 
   /** `select` without blocking. */
   async selectAsync(options: WaitOptions): Promise<number> {
-    requireWait(options);
-    const deadline = deadlineOf(options);
+    const deadline = deadlineOfCall(options);
     await giveWay();
     for (;;) {
       const found = this.#find();

@@ -425,7 +425,7 @@ export function append(out: Outgoing, message: Send): void {
 }
 
 /** Puts a frame after what has begun, and before all other messages. */
-export function prepend(out: Outgoing, message: Send): void {
+function prepend(out: Outgoing, message: Send): void {
   let before: Send | undefined;
   for (let each = out.first; each; each = each.next) {
     if (each.sent < 0 && each.flags === 0) break;

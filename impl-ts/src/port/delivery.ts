@@ -61,8 +61,6 @@ export function requireDeliveryOptions({ turnCount = 1, turnTime = 0 }: Delivery
  * may have awaited something.
  */
 const HOPS = 8;
-/** Milliseconds that an event loop spins for an answer. */
-const SPIN_MS = 0.02;
 
 /** Delivers the messages of one port as events. */
 export class PortDelivery implements Delivery, EventSource {
@@ -310,11 +308,9 @@ export class PortDelivery implements Delivery, EventSource {
 
   /** Spins for an answer, if that pays; not while other ports of the thread may have messages. */
   #spin(): boolean {
-    const { endpoint } = this.#link;
-    const { spinner } = endpoint;
+    const link = this.#link;
+    const { spinner } = link.endpoint;
     const asks = this.#isListening ? For.MESSAGES : For.FRAMES;
-    if (turn.listening > 1 || !spinner.isDue()) return this.#link.sees(asks);
-    const ms = Math.min(spinner.budget, SPIN_MS);
-    return spinner.spin(this.#link, asks, ms, Infinity);
+    return turn.listening < 2 && spinner.spinForAnswer(link, asks) || link.sees(asks);
   }
 }

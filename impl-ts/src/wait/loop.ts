@@ -34,7 +34,7 @@ export function unref(timer: unknown): void {
  */
 export function after(ms: number, callback: () => void): (() => void) | undefined {
   if (ms === Infinity) return undefined;
-  const timer = setTimeout(callback, Math.min(ms, 0x7fffffff));
+  const timer = setTimeout(callback, Math.min(ms, TIMER_MAX_MS));
   return () => clearTimeout(timer);
 }
 

@@ -38,6 +38,8 @@ const enum Tuned {
   PAUSE_MAX = 127,
   /** Milliseconds of the longest spin. Two endpoints that both sleep take 0.1 to 0.3 to answer. */
   LONG_MS = 0.4,
+  /** Milliseconds that an event loop spins for an answer. */
+  LOOP_MS = 0.02,
 }
 
 /** The record of one endpoint. */
@@ -98,6 +100,11 @@ export class Spinner {
   /** A sleep took so many milliseconds: the spin after it has to last as long. */
   slept(ms: number): void {
     this.#long = ms <= 2 * Tuned.LONG_MS ? Math.min(ms, Tuned.LONG_MS) : 0;
+  }
+
+  /** `spin` of an event loop, for an answer, if one is due. */
+  spinForAnswer(sight: Sight, asks: number): boolean {
+    return this.isDue() && this.spin(sight, asks, Math.min(this.budget, Tuned.LOOP_MS), Infinity);
   }
 
   /** Looks until something is there, for at most `ms`, or longer after a miss. Whether it is. */

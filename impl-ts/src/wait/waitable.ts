@@ -5,9 +5,9 @@
  * @module
  */
 
-import { clearTimeout, now, setTimeout } from "../memory/clock.ts";
+import { now } from "../memory/clock.ts";
 import { Demand, type Endpoint, type Waiter } from "./endpoint.ts";
-import { giveWay, keepAlive, TIMER_MAX_MS } from "./loop.ts";
+import { after, giveWay, keepAlive } from "./loop.ts";
 
 /** What a wait waits for and what ends it: one side of a ring, or several of them together. */
 export interface Waitable {
@@ -61,11 +61,6 @@ export class Several implements Waitable {
   disarm(): void {
     for (const part of this.parts) part.disarm();
   }
-}
-
-/** Whether the thing waited for may be there, or a state ends the wait. */
-export function found(what: Waitable): boolean {
-  return what.look() || what.lookAround();
 }
 
 /** What asks for one thing only. */
@@ -252,7 +247,7 @@ export function until(
 ): Promise<boolean | undefined> {
   return new Promise((resolve) => {
     const end = (value?: boolean) => {
-      if (timer !== undefined) clearTimeout(timer);
+      stopTimer?.();
       signal?.removeEventListener("abort", stop);
       resolve(value);
     };
@@ -261,9 +256,7 @@ export function until(
       end();
     };
     begin(end);
-    // Infinity needs no timer. Node warns of a negative delay.
-    const most = Math.min(Math.max(0, ms), TIMER_MAX_MS);
-    const timer = ms < Infinity ? setTimeout(stop, most) : undefined;
+    const stopTimer = after(Math.max(0, ms), stop); // Node warns of a negative delay
     signal?.addEventListener("abort", stop);
   });
 }
