@@ -1,13 +1,12 @@
 /**
- * The goals, and whether a run has reached them. They are data: `../goals.json`.
+ * The goals, and whether a run has reached them. They are rows of `../goals.txt`.
  *
  * @module
  */
-import { Ajv2020 } from "ajv/2020";
 import { inverse, ratioOf } from "./pairs.ts";
 import type { Ratio, Results, Row } from "./results.ts";
 import { slower } from "./results.ts";
-import { partsOf, type PlaceName, type Task } from "./scenarios.ts";
+import { partsOf, type PlaceName, readRows, type Task } from "./scenarios.ts";
 import { columns, digits, formatFigure, formatSpread } from "./table.ts";
 
 /** One goal. It holds if it holds in every place. */
@@ -48,19 +47,60 @@ export interface Verdict {
   readonly because: string;
 }
 
-const GOALS = new URL("../goals.json", import.meta.url);
-const SCHEMA = new URL("../schemas/goals.schema.json", import.meta.url);
+const TABLE = new URL("../goals.txt", import.meta.url);
+/** Of a row: scenario, places, what is wanted, and the bound. */
+const ROW = /^(\S+?)(?: in (\S+))?: (.+?)(?:, bound (\S+))?$/;
+/** Peers, at least or at most how many, times which others, of which part. */
+const WANTED = /^(\S+) (?:(>=|<=)|([\d.]+)\.\.)\s?([\d.]+)(?: x (\S+)(?: of (\S+))?)?$/;
+const ALTERNATIVES = /\{([^{}]+\|[^{}]+)\}/;
 
 /** Loads the goals. */
 export async function loadGoals(): Promise<Goal[]> {
-  const validate = new Ajv2020({ strict: true, strictRequired: false })
-    .compile(JSON.parse(await Deno.readTextFile(SCHEMA)));
-  const file = JSON.parse(await Deno.readTextFile(GOALS));
-  if (!validate(file)) {
-    const [error] = validate.errors ?? [];
-    throw new Error(`Cannot load goals.json: ${error?.instancePath} ${error?.message}`);
-  }
-  return (file as unknown as { goals: Goal[] }).goals;
+  return readRows(await Deno.readTextFile(TABLE)).flatMap(({ head, rows }) =>
+    rows.flatMap(([text = "", ...rest]) => {
+      const texts = multiply(text);
+      const wanted = multiply(rest.join(" "));
+      return texts.map((each, index) => readGoal(head, each, wanted[index] ?? ""));
+    })
+  );
+}
+
+/** A text with each of its alternatives. */
+function multiply(text: string): string[] {
+  const [all, inner] = ALTERNATIVES.exec(text) ?? [];
+  return inner?.split("|").map((each) => text.replace(all!, each)) ?? [text];
+}
+
+/** Reads one goal. */
+export function readGoal(group: string, text: string, row: string): Goal {
+  const [, scenario, places = "deno,node", wanted = "", bound] = ROW.exec(row) ?? [];
+  const [, own, sign, least, limit, others, part] = WANTED.exec(wanted) ?? [];
+  if (scenario === undefined || own === undefined) throw new Error(`Cannot load the goal ${row}`);
+  const [peer, driver] = namesOf(own);
+  const [versus, versus_driver] = namesOf(others);
+  const isFaster = sign === ">=";
+  return {
+    group,
+    text,
+    scenario,
+    places: places.split(",") as PlaceName[],
+    peer: peer!,
+    ...driver && { driver },
+    ...versus && { versus },
+    ...versus_driver && { versus_driver },
+    ...part && { versus_scenario: scenario.replace(/[^/]+$/, part) },
+    ...bound && { bound: bound.split(",") },
+    measure: versus === undefined ? "figure" : isFaster ? "faster" : "slower",
+    ...least && { at_least: Number(least) },
+    ...isFaster ? { at_least: Number(limit) } : { at_most: Number(limit) },
+  };
+}
+
+/** Peers, and the driver that some are of. */
+function namesOf(names: string | undefined): [peers?: string[], driver?: string | undefined] {
+  if (names === undefined) return [];
+  const pairs = names.split(",").map((name) => name.split("@"));
+  return [pairs.map(([peer]) => peer!), pairs[0]![1]];
 }
 
 /** Whether a goal speaks of a task, or of a part of it. */

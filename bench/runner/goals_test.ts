@@ -1,9 +1,9 @@
 // The exit code of `--goals`: by results that are made up, in which all goals hold, or all but one.
 
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { fileURLToPath } from "node:url";
 import { run } from "../../tools/run.ts";
-import { type Goal, judge, loadGoals } from "./goals.ts";
+import { type Goal, judge, loadGoals, readGoal } from "./goals.ts";
 import { type Results, type Row, slower } from "./results.ts";
 import { writeResults } from "./results_file.ts";
 import { madeUp } from "./results_fixture.ts";
@@ -47,6 +47,27 @@ async function exitOf(shown: Results): Promise<{ code: number; output: string }>
     await Deno.remove(file);
   }
 }
+
+Deno.test("readGoal reads what is wanted, and refuses what is not complete", () => {
+  const row = "s/on in node: a@d,b@d 0.9..1.5 x c of off, bound e";
+  assertEquals(readGoal("g", "t", row), {
+    group: "g",
+    text: "t",
+    scenario: "s/on",
+    places: ["node"],
+    peer: ["a", "b"],
+    driver: "d",
+    versus: ["c"],
+    versus_scenario: "s/off",
+    bound: ["e"],
+    measure: "slower",
+    at_least: 0.9,
+    at_most: 1.5,
+  });
+  for (const row of ["s: a", "s: a >= 1 times b", "s a >= 1 x b", ": a >= 1 x b"]) {
+    assertThrows(() => readGoal("g", "t", row), Error, "Cannot load the goal");
+  }
+});
 
 Deno.test("--goals ends with 0 where all goals hold", async () => {
   assertEquals(judge(goals, results).filter(({ holds }) => !holds), []);

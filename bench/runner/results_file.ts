@@ -6,7 +6,7 @@
 import { Ajv2020 } from "ajv/2020";
 import type { Results } from "./results.ts";
 
-const SCHEMA = new URL("../schemas/results.schema.json", import.meta.url);
+const SCHEMA = new URL("../results.schema.json", import.meta.url);
 
 /** Why these are no results; `undefined` if they are. */
 export async function resultsProblem(value: unknown): Promise<string | undefined> {

@@ -1,9 +1,8 @@
 /**
- * Loads the scenarios and multiplies them out.
+ * Loads the scenarios from their table, and multiplies them out.
  *
  * @module
  */
-import { Ajv2020 } from "ajv/2020";
 import type { Ends, Scenario } from "../contract.ts";
 
 /** What a scenario is measured by. */
@@ -24,7 +23,7 @@ interface Case {
   readonly payload: readonly string[];
   readonly ends: readonly Ends[];
   readonly wait: Scenario["wait"];
-  readonly pin?: Scenario["pin"];
+  readonly pin: Scenario["pin"];
   readonly rate?: readonly number[];
   readonly direction?: readonly NonNullable<Scenario["direction"]>[];
   readonly parts?: readonly string[];
@@ -34,7 +33,7 @@ interface Case {
   readonly repetitions?: number;
   readonly floor?: string;
   readonly rival?: string;
-  /** In place of that of the file. */
+  /** In place of that of the scenario. */
   readonly figure?: Figure;
   /** The only ones, where not all are asked. */
   readonly peers?: readonly string[];
@@ -42,11 +41,11 @@ interface Case {
   readonly quick?: readonly PlaceName[];
 }
 
-interface ScenarioFile {
+/** What stands above the cases. */
+interface Head {
   readonly name: string;
   readonly title: string;
   readonly figure: Figure;
-  readonly cases: readonly Case[];
 }
 
 /** How long and how often, where a case does not say it. */
@@ -121,8 +120,29 @@ export interface Task {
   readonly part?: { readonly group: string; readonly name: string };
 }
 
-const FOLDER = new URL("../scenarios/", import.meta.url);
-const SCHEMA = new URL("../schemas/scenario.schema.json", import.meta.url);
+const TABLE = new URL("../scenarios.txt", import.meta.url);
+/** What a case may set: one word, words with commas between them, a number, or nothing. */
+const SETTINGS: Readonly<Record<string, "word" | "words" | "number" | "numbers" | "flag">> = {
+  direction: "words",
+  rate: "numbers",
+  awaited: "flag",
+  fresh: "flag",
+  count: "number",
+  burst: "number",
+  window: "number",
+  readers: "number",
+  task_us: "number",
+  service_us: "number",
+  duration_ms: "number",
+  repetitions: "number",
+  figure: "word",
+  parts: "words",
+  places: "words",
+  quick: "words",
+  floor: "word",
+  rival: "word",
+  peers: "words",
+};
 /** Of a payload, by the first part of its name. */
 const FORMATS: Readonly<Record<string, Scenario["format"]>> = {
   bytes: "bytes",
@@ -135,45 +155,61 @@ const FORMATS: Readonly<Record<string, Scenario["format"]>> = {
   module: "text",
 };
 const SCRIPT_PLACES: readonly PlaceName[] = ["deno", "node", "chromium"];
-/** The order in which they are measured and printed. */
-const NAMES = [
-  "echo",
-  "stream",
-  "burst",
-  "large",
-  "load",
-  "calls",
-  "dropbox",
-  "fanout",
-  "pool",
-  "idle",
-  "memory",
-  "meter",
-  "start",
-  "cold",
-  "arrays",
-  "codec",
-  "values",
-  "sha1",
-  "size",
-];
-
 /** All scenarios, multiplied out for an effort. */
 export async function loadTasks(effort: Effort): Promise<Task[]> {
-  const validate = new Ajv2020({ strict: true, allowUnionTypes: true })
-    .compile(JSON.parse(await Deno.readTextFile(SCHEMA)));
+  const sets: Record<string, string> = {};
   const tasks: Task[] = [];
-  for (const name of NAMES) {
-    const path = new URL(`${name}.json`, FOLDER);
-    const file: unknown = JSON.parse(await Deno.readTextFile(path));
-    if (!validate(file)) {
-      const [error] = validate.errors ?? [];
-      throw new Error(`Cannot load ${name}.json: ${error?.instancePath} ${error?.message}`);
+  for (const { head, rows } of readRows(await Deno.readTextFile(TABLE))) {
+    const [, set, peers] = /^(@\S+) = (\S+)$/.exec(head) ?? [];
+    if (set !== undefined) sets[set] = peers!;
+    const [name, figure, ...title] = head.split(" ");
+    const whole = { name, figure, title: title.join(" ") } as Head;
+    for (const lines of rows) {
+      tasks.push(...tasksOf(whole, readCase(lines.join(" "), sets), effort));
     }
-    const whole = file as ScenarioFile;
-    for (const each of whole.cases) tasks.push(...tasksOf(whole, each, effort));
   }
   return effort.name === "smoke" ? onePayloadEach(tasks) : tasks;
+}
+
+/**
+ * Reads a table of rows: lines without indentation are heads, each with the rows below it. What is
+ * indented further than a row is more of it.
+ */
+export function readRows(text: string): { head: string; rows: string[][] }[] {
+  const found: { head: string; rows: string[][] }[] = [];
+  for (const line of text.split("\n")) {
+    if (line === "" || line.startsWith("#")) continue;
+    if (!line.startsWith(" ")) found.push({ head: line, rows: [] });
+    else if (/^ {2}\S/.test(line)) found.at(-1)!.rows.push([line.trim()]);
+    else found.at(-1)!.rows.at(-1)!.push(line.trim());
+  }
+  return found;
+}
+
+/** Reads a case; `sets` are the peers that stand for a name. */
+export function readCase(text: string, sets: Readonly<Record<string, string>>): Case {
+  const [payload, ends, wait, ...settings] = text.split(" ") as [
+    string,
+    string,
+    string,
+    ...string[],
+  ];
+  const [how, pin = "free"] = wait.split("/");
+  const read: Record<string, unknown> = {};
+  for (const setting of settings) {
+    const [key, value = ""] = setting.split("=") as [string, string?];
+    const words = value.split(",").flatMap((word) => (sets[word] ?? word).split(","));
+    const kind = SETTINGS[key];
+    const isNumbers = kind?.startsWith("number") && words.some((word) => !(Number(word) > 0));
+    if (kind === undefined || isNumbers || kind !== "flag" && value === "") {
+      throw new Error(`Cannot load the scenario ${text}: ${setting}`);
+    }
+    if (kind === "flag") read[key] = true;
+    else if (kind === "number") read[key] = Number(value);
+    else if (kind === "numbers") read[key] = words.map(Number);
+    else read[key] = kind === "words" ? words : value;
+  }
+  return { payload: payload.split(","), ends: ends.split(","), wait: how, pin, ...read } as Case;
 }
 
 /** What a quick run has that names nothing: each where it is listed for that. */
@@ -204,9 +240,9 @@ function isEarly(part: string, { first }: Effort): boolean {
   return !/^[0-9]/.test(part) || Number.parseInt(part) <= first;
 }
 
-function tasksOf({ name, title, figure }: ScenarioFile, each: Case, effort: Effort): Task[] {
+function tasksOf({ name, title, figure }: Head, each: Case, effort: Effort): Task[] {
   const { payload, ends, rate = [undefined], direction = [undefined], quick = [], ...rest } = each;
-  const { floor, rival, peers, pin = "free", figure: own, places: listed, ...counted } = rest;
+  const { floor, rival, peers, pin, figure: own, places: listed, ...counted } = rest;
   const usual = each.fresh ? effort.fresh_repetitions : effort.repetitions;
   const { repetitions = usual, parts, ...other } = counted;
   const tasks: Task[] = [];

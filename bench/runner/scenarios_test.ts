@@ -4,7 +4,7 @@ import type { Scenario } from "../contract.ts";
 import { makeMove, makeRecord, number, numberOf, readStamp } from "../script/payload.ts";
 import { stamp, valuesOf } from "../script/payload.ts";
 import { fits, isNamed, readArguments, UsageError } from "./arguments.ts";
-import { EFFORTS, loadTasks, partsOf, quickTasks } from "./scenarios.ts";
+import { EFFORTS, loadTasks, partsOf, quickTasks, readCase } from "./scenarios.ts";
 
 Deno.test("all scenarios load, and no two have one name", async () => {
   const ids = (await loadTasks(EFFORTS.full)).flatMap(partsOf).map(({ id }) => id);
@@ -12,6 +12,27 @@ Deno.test("all scenarios load, and no two have one name", async () => {
   assertEquals(ids.includes("cold/json-118/workers/own/free/fresh/11-100"), true);
   assertEquals(ids.includes("echo/json-118/workers/park/one-core"), true);
   assertEquals(ids.includes("load/json-118/workers/spin/free/100000"), true);
+});
+
+Deno.test("readCase reads the settings of a case, and refuses all others", () => {
+  const read = readCase("bytes-8,json-118 async park/one-core fresh window=8 peers=@a,c", {
+    "@a": "a,b",
+  });
+  assertEquals(
+    read,
+    {
+      payload: ["bytes-8", "json-118"],
+      ends: ["async"],
+      wait: "park",
+      pin: "one-core",
+      fresh: true,
+      window: 8,
+      peers: ["a", "b", "c"],
+    } as typeof read,
+  );
+  for (const setting of ["speed=1", "window", "window=0", "window=many", "rate=1,-1", "floor="]) {
+    assertThrows(() => readCase(`bytes-8 async spin ${setting}`, {}), Error, setting);
+  }
 });
 
 Deno.test("a quick run is a small part, and a smoke run has every scenario", async () => {
