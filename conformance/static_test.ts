@@ -3,13 +3,14 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { Ajv2020 } from "ajv/2020";
+import schema from "./cases.schema.json" with { type: "json" };
 import { type Case, isInvalid, type Payload, type Role } from "./reference/case.ts";
 import { makeFiles } from "./reference/make_cases.ts";
 import { formOfCbor } from "./reference/cbor.ts";
 import { readValues } from "./reference/values.ts";
 import { toBytes } from "./static/difference.ts";
 import { declined, runCase, type Testee } from "./static/driver.ts";
-import { loadCases, loadFiles, resolve } from "./static/load.ts";
+import { loadCases, loadNoun, NOUNS, resolve } from "./static/load.ts";
 import { Connection } from "./kit/connection.ts";
 import { nounOf } from "./kit/static_level.ts";
 import { LocalLink } from "./kit/worker_link.ts";
@@ -26,11 +27,16 @@ const guest = new URL("../zig-out/bin/testee_guest.wasm", import.meta.url);
 const module = await WebAssembly.compile(await Deno.readFile(guest));
 const zig = remoteTestee(await Connection.start(new LocalGuest(module)));
 
-Deno.test("cases: every file is what conformance/reference/make_cases.ts writes", async () => {
-  for (const [name, text] of await makeFiles()) {
-    const found = await Deno.readTextFile(new URL(`cases/${name}`, import.meta.url));
+Deno.test("cases: every file is what conformance/reference/make_cases.ts writes", () => {
+  const folder = new URL("cases/", import.meta.url);
+  const files = makeFiles();
+  for (const [name, text] of files) {
+    const found = Deno.readTextFileSync(new URL(name, folder));
     assert(found === text, `conformance/cases/${name} is stale: run make_cases.ts`);
   }
+  const names = [...Deno.readDirSync(folder)].map(({ name }) => name);
+  assertEquals(names.sort(), [...files.keys()].sort());
+  assertEquals(names, NOUNS.map((noun) => `${noun}.jsonl`).sort());
 });
 
 Deno.test("cases: the reference encoder shares no code with anybody", async () => {
@@ -44,27 +50,20 @@ Deno.test("cases: the reference encoder shares no code with anybody", async () =
   }
 });
 
-const schema = JSON.parse(
-  await Deno.readTextFile(new URL("cases.schema.json", import.meta.url)),
-);
 const validate = new Ajv2020({ allErrors: true, strict: false }).compile(schema);
 
-function assertValid(file: unknown, name: string): void {
-  assert(validate(file), `${name}: ${JSON.stringify(validate.errors?.slice(0, 3))}`);
+function assertValid(entry: unknown, id: string): void {
+  assert(validate(entry), `${id}: ${JSON.stringify(validate.errors?.slice(0, 3))}`);
 }
 
-Deno.test("cases: every file is as conformance/cases.schema.json says", () => {
-  for (const file of loadFiles()) assertValid(file, file.noun);
+Deno.test("cases: each is as conformance/cases.schema.json says", () => {
+  for (const entry of cases.values()) assertValid(entry, entry.id);
 });
 
 Deno.test("cases: with its change, every invalid case is still as the schema says", () => {
-  const $schema = "../cases.schema.json";
-  for (const { noun, cases: list } of loadFiles()) {
-    for (const entry of list.filter(isInvalid)) {
-      const { id, about, clauses, expect } = entry;
-      const changed = { id, about, clauses, ...resolve(entry, cases).setting, expect };
-      assertValid({ $schema, noun, cases: [changed] }, id);
-    }
+  for (const entry of [...cases.values()].filter(isInvalid)) {
+    const { id, about, clauses, expect } = entry;
+    assertValid({ id, about, clauses, ...resolve(entry, cases).setting, expect }, id);
   }
 });
 
@@ -109,13 +108,13 @@ Deno.test("conformance/README.md says what each name in `may_decline` means", as
   const [, ...rows] = told; // Without the head of the table.
   const used = new Set([...cases.values()].flatMap(({ may_decline = [] }) => may_decline));
   assertEquals(rows.toSorted(), [...used].sort());
-  assertEquals(rows, schema.$defs.case.properties.may_decline.items.enum);
+  assertEquals(rows, schema.properties.may_decline.items.enum);
 });
 
 Deno.test("cases: ids are unique, and begin with the noun of their file", () => {
   const seen = new Set<string>();
-  for (const { noun, cases } of loadFiles()) {
-    for (const { id } of cases) {
+  for (const noun of NOUNS) {
+    for (const { id } of loadNoun(noun)) {
       assert(!seen.has(id), `two cases are ${id}`);
       assert(id.startsWith(`${noun}/`), `${id} stands among the cases of ${noun}`);
       seen.add(id);

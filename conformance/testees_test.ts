@@ -7,12 +7,11 @@ import { deno } from "./kit/carriers/deno.ts";
 import { patience } from "./kit/connection.ts";
 import { CALL_PLANS } from "./kit/live_calls.ts";
 import { liveCase } from "./kit/live_level.ts";
-import { loadStaticCases } from "./kit/load_cases.ts";
 import { denoRun } from "./kit/programs.ts";
 import { Collector } from "./kit/report.ts";
 import { Runner } from "./kit/runner.ts";
 import { catchFaults, catchInCrowd, checkGood } from "./kit/self_check.ts";
-import { staticCases } from "./kit/static_level.ts";
+import { loadStaticCases, staticCases } from "./kit/static_level.ts";
 import type { Status } from "./kit/verdict.ts";
 import { FAULTS } from "./testees/broken/faults.ts";
 

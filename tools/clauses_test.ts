@@ -143,10 +143,10 @@ Deno.test("inspect: counts, and names what is defined twice or nowhere", () => {
   const bad = inspect([
     ...good,
     chapter("[ring.a] A writer MUST do.", "spec/other/ring.md"),
-    { path: "conformance/cases/ring.json", text: '{\n"clause": "ring.x"}' },
+    { path: "conformance/cases/ring.jsonl", text: '{}\n{"clause":"ring.x"}' },
   ]);
   // Only chapters define: the file in a folder of spec/ does not.
-  assertEquals(bad.problems, ["conformance/cases/ring.json:2: [ring.x] is no clause"]);
+  assertEquals(bad.problems, ["conformance/cases/ring.jsonl:2: [ring.x] is no clause"]);
   const twice = chapter("[ring.a] A writer MUST do.\n\n[ring.a] A writer MUST do.");
   assertEquals(inspect([twice]).problems, [
     "spec/ring.md:6: [ring.a] is defined at spec/ring.md:4 too",

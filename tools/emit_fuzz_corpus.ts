@@ -6,7 +6,7 @@
  */
 import { fromHex, toImage } from "../conformance/reference/bytes.ts";
 import type { Operation } from "../conformance/reference/case.ts";
-import { baseOf, loadCases, resolve } from "../conformance/static/load.ts";
+import { baseOf, loadCases, loadNoun, NOUNS, resolve } from "../conformance/static/load.ts";
 
 /** What of a case decides what an endpoint finds. */
 interface Start {
@@ -45,7 +45,8 @@ export function emitFuzzCorpus(): string {
     lines.push(`${id} ${words} ${known === undefined ? text : changed}`.trimEnd());
     if (!ids.has(text)) ids.set(text, id);
   };
-  for (const [id, entry] of cases) {
+  for (const entry of NOUNS.toSorted().flatMap(loadNoun)) {
+    const { id } = entry;
     const { setting, memory } = resolve(entry, cases);
     // No fuzz target opens a property or a fanout.
     if (/^(property|fanout)/.test(setting.role)) continue;

@@ -37,7 +37,7 @@ Deno.test("tidy: .gitattributes marks what programs write, and nothing else", as
   const texts = await readTexts(ROOT, await listFiles(ROOT));
   const written = texts.filter(({ path, text }) =>
     /^(?:\/\/!?|#) Generated from /.test(text) ||
-    /^conformance\/(?:cases\/.*|inspect\/golden\/.*|stream\/cases\.json)$|\.lock$/.test(path)
+    /^conformance\/(?:cases\/.*|inspect\/golden\/.*|stream\/cases\.jsonl)$|\.lock$/.test(path)
   );
   const paths = texts.map(({ path }) => path);
   const command = ["check-attr", "-z", "linguist-generated", "--", ...paths];

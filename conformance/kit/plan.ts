@@ -7,11 +7,10 @@
 import type { Arena, Carrier, Program } from "./arena.ts";
 import { crowdCases } from "./crowds/all.ts";
 import { liveCases, liveMailboxes } from "./live_all.ts";
-import { loadStaticCases } from "./load_cases.ts";
 import { ALONE, CARRIERS } from "./programs.ts";
 import type { Level } from "./protocol.ts";
 import type { Group } from "./runner.ts";
-import { nounOf, PROTOCOL_CASES, staticCases } from "./static_level.ts";
+import { loadStaticCases, nounOf, PROTOCOL_CASES, staticCases } from "./static_level.ts";
 import { FILES } from "./scripts/files_mod.ts";
 import { MAILBOXES, mailboxesOn, SCRIPTS, watchedOn } from "./scripts/mod.ts";
 import { liveStreams } from "./streams/live_cases.ts";

@@ -13,10 +13,9 @@ import { deno } from "./carriers/deno.ts";
 import { Connection } from "./connection.ts";
 import { crowdCases } from "./crowds/all.ts";
 import type { Command } from "./protocol.ts";
-import { loadStaticCases } from "./load_cases.ts";
 import { SCRIPTS, WATCHED } from "./scripts/mod.ts";
 import { patience } from "./scripts/windows.ts";
-import { staticCases } from "./static_level.ts";
+import { loadStaticCases, staticCases } from "./static_level.ts";
 import { type KitCase, type Result, resultOf, type Status } from "./verdict.ts";
 import { LocalLink } from "./worker_link.ts";
 

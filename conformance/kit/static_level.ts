@@ -6,17 +6,26 @@
  */
 
 import type { Optional } from "../reference/case.ts";
-import type { Resolved } from "../static/load.ts";
+import { loadCases, resolve, type Resolved } from "../static/load.ts";
 import { declined, runCase } from "../static/driver.ts";
 import { remoteTestee } from "../static/remote.ts";
 import type { Arena } from "./arena.ts";
 import type { Hello } from "./protocol.ts";
 import { failed, type KitCase, PASS } from "./verdict.ts";
 
-/** A case of `cases/*.json` with what stands beside it. */
+/** A case of `cases/*.jsonl` with what stands beside it. */
 export interface StaticCase extends Resolved {
   about: string;
   clauses: string[];
+}
+
+/** All static cases, ready to be run. */
+export function loadStaticCases(): StaticCase[] {
+  const cases = loadCases();
+  return [...cases.values()].map((entry) => {
+    const { about, clauses } = entry;
+    return { ...resolve(entry, cases), about, clauses };
+  });
 }
 
 /** The chapter of a case. */

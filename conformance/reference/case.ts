@@ -249,13 +249,6 @@ export interface InvalidCase extends Common {
 
 export type Case = ValidCase | InvalidCase;
 
-/** A file of cases. */
-export interface CaseFile {
-  $schema: string;
-  noun: string;
-  cases: Case[];
-}
-
 export function isInvalid(entry: Case): entry is InvalidCase {
   return "from" in entry;
 }

@@ -8,7 +8,6 @@
 import { fromHex, fromImage, toHex } from "../reference/bytes.ts";
 import {
   type Case,
-  type CaseFile,
   changeMember,
   type Expectation,
   type InvalidCase,
@@ -29,19 +28,25 @@ export interface Resolved {
   expect: Expectation;
 }
 
-const FOLDER = new URL("../cases/", import.meta.url);
+/** The nouns that have a file of cases, in the order of the chapters. */
+export const NOUNS = [
+  ...["segment", "wait", "frame", "ring", "mailbox", "codec", "pipe", "port"],
+  ...["call", "property", "fanout"],
+];
 
-/** All files of cases, in the order of their names. */
-export function loadFiles(): CaseFile[] {
-  const names = [...Deno.readDirSync(FOLDER)].map(({ name }) => name);
-  return names.filter((name) => name.endsWith(".json")).sort()
-    .map((name) => JSON.parse(Deno.readTextFileSync(new URL(name, FOLDER))));
+/** The values of a file that holds one a line. */
+export function readLines<Entry>(file: URL): Entry[] {
+  return Deno.readTextFileSync(file).trimEnd().split("\n").map((line) => JSON.parse(line));
 }
 
-/** All cases by their ids. */
+/** The cases of one noun. */
+export function loadNoun(noun: string): Case[] {
+  return readLines(new URL(`../cases/${noun}.jsonl`, import.meta.url));
+}
+
+/** All cases by their ids, in the order of the chapters. */
 export function loadCases(): Map<string, Case> {
-  const cases = loadFiles().flatMap((file) => file.cases);
-  return new Map(cases.map((entry) => [entry.id, entry]));
+  return new Map(NOUNS.flatMap(loadNoun).map((entry) => [entry.id, entry]));
 }
 
 /** The valid case that a case is, or comes from. */
