@@ -59,16 +59,36 @@ async function bundle(
 async function minifyEarly(text: string, path: string, first: First): Promise<PackageFile[]> {
   const { bundle: _bundle, write: _write, ...options } = OPTIONS;
   const marked = markEarly(text, await readEarly(text, first));
-  const { code, map } = await esbuild.transform(marked, {
+  const { code: minified, map } = await esbuild.transform(coverPure(marked), {
     ...options,
     format: "esm",
     minify: true,
     sourcemap: "external",
   });
+  const code = uncoverPure(minified);
   return [
     { path: `${path}.map`, text: map },
     { path, text: `${code}//# sourceMappingURL=${path}.map\n` },
   ];
+}
+
+/**
+ * Puts calls in the place of the comments that say of the value of a variable that to make it has
+ * no effects. The bundler drops these comments where it minifies, and then those who bundle the
+ * package could not leave out what they do not use.
+ */
+export function coverPure(text: string): string {
+  return text.replaceAll(
+    /^(var [\w$]+ = )\/\* @__PURE__ \*\/ (new )?([\w$.]+)\(/gm,
+    (_, start, makes, name) => `${start}${makes ? "$purely_makes__" : "$is_purely_"}(${name})(`,
+  );
+}
+
+/** Puts the comments back. All that follows stays in its column. */
+export function uncoverPure(text: string): string {
+  return text
+    .replaceAll(/\$purely_makes__\(([\w$.]+)\)/g, "/*#__PURE__*/new $1")
+    .replaceAll(/\$is_purely_\(([\w$.]+)\)/g, "/*#__PURE__*/$1");
 }
 
 /** A value that an entry gives to those that are made behind it. */

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { ENTRIES, entriesOf, modulePath, SCRIPTS } from "./build_entries.ts";
-import { bundleGlobal, bundleModules } from "./build_modules.ts";
+import { bundleGlobal, bundleModules, coverPure, uncoverPure } from "./build_modules.ts";
 import type { PackageFile } from "./build_package.ts";
 import { stopBundler } from "./build_scripts.ts";
 
@@ -49,6 +49,25 @@ Deno.test("the package's classes have the names under which they are exported", 
   const classes = (await modules()).flatMap(classesOf);
   assert(classes.length > 20);
   for (const [name, { name: own }] of classes) assertEquals([name, own], [name, name]);
+});
+
+Deno.test("what says of a call that it has no effects is kept, and what follows in its place", () => {
+  const text = `var a = /* @__PURE__ */ f("x"), b = 1;
+var c = /* @__PURE__ */ new Map([]);
+function g() {
+  return /* @__PURE__ */ new Set();
+}
+`;
+  const covered = coverPure(text);
+  assert(!/^var.*PURE/m.test(covered), covered);
+  const bare = covered.replaceAll(" ", "");
+  const back = uncoverPure(bare);
+  assertEquals(back.split("\n").slice(0, 2), [
+    'vara=/*#__PURE__*/f("x"),b=1;',
+    "varc=/*#__PURE__*/new Map([]);",
+  ]);
+  const ends = (each: string) => each.split("\n").map((line) => line.length);
+  assertEquals(ends(back), ends(bare));
 });
 
 Deno.test("an entry exports what its module does, and more under no such names", async () => {
