@@ -147,7 +147,7 @@ fn addLibrary(
         .linkage = linkage,
         .version = version,
         .root_module = b.createModule(.{
-            .root_source_file = b.path("impl-zig/src/c_abi.zig"),
+            .root_source_file = b.path("impl-zig/src/c.zig"),
             .target = options.target,
             .optimize = options.optimize,
             .strip = options.strip orelse (options.optimize != .debug),
@@ -192,12 +192,14 @@ fn addCross(b: *std.Build) void {
     // What these compile to is of no use: they check which mechanism is the default.
     for ([_]std.Target.Os.Tag{ .freestanding, .wasi }) |os_tag| {
         for ([_][]const u8{ "host_fixture", "host_chosen_fixture" }) |name| {
+            const millrace = b.modules.get("millrace").?;
             const fixture = b.addObject(.{
                 .name = name,
                 .root_module = b.createModule(.{
-                    .root_source_file = b.path(b.fmt("impl-zig/src/{s}.zig", .{name})),
+                    .root_source_file = b.path(b.fmt("impl-zig/src/testing/{s}.zig", .{name})),
                     .target = wasmTargetOn(b, os_tag),
                     .optimize = .safe,
+                    .imports = &.{.{ .name = "millrace", .module = millrace }},
                 }),
             });
             _ = fixture.getEmittedBin();

@@ -218,6 +218,15 @@ const Place = struct {
             .sanitize_thread = place.sanitize_thread,
         });
     }
+
+    /// A program that the tests start.
+    fn process(place: Place, b: *std.Build, name: []const u8, optimize: Mode) *Step.Compile {
+        const root = place.module(b, "impl-zig/src/process_fixture.zig", optimize);
+        const options = b.addOptions();
+        options.addOption([]const u8, "name", name);
+        root.addOptions("process_options", options);
+        return b.addExecutable(.{ .name = name, .root_module = root });
+    }
 };
 
 /// The tests of the implementation, in every place. Returns what those of this machine import.
@@ -263,17 +272,11 @@ fn optionsOf(b: *std.Build, place: Place, canary: bool) *Step.Options {
     options.addOption(bool, "canary", canary);
     options.addOption(?[]const u8, "emulator", place.emulator);
     // The other process of the tests between processes.
-    const segment_peer = b.addExecutable(.{
-        .name = "segment_peer",
-        .root_module = place.module(b, "impl-zig/src/segment_peer_fixture.zig", place.optimize),
-    });
+    const segment_peer = place.process(b, "segment_peer", place.optimize);
     options.addOptionPath("segment_peer", segment_peer.getEmittedBin());
     if (place.emulator != null) return options;
-    const segment_kill = b.addExecutable(.{
-        .name = "segment_kill",
-        // Few instructions, because a test steps through them; and what applications run.
-        .root_module = place.module(b, "impl-zig/src/segment_kill_fixture.zig", .fast),
-    });
+    // Few instructions, because a test steps through them; and what applications run.
+    const segment_kill = place.process(b, "segment_kill", .fast);
     options.addOptionPath("segment_kill", segment_kill.getEmittedBin());
     return options;
 }
@@ -290,7 +293,7 @@ fn addCoreTests(
 }
 
 fn addAbiTests(b: *std.Build, place: Place, options: *Step.Options) *Step.Compile {
-    const module = place.module(b, "impl-zig/src/c_abi.zig", place.optimize);
+    const module = place.module(b, "impl-zig/src/c.zig", place.optimize);
     module.addOptions("test_options", options);
     // The core's tests have run already.
     return b.addTest(.{ .name = "c_abi", .root_module = module, .filters = &.{".test.c_abi:"} });
@@ -366,12 +369,14 @@ fn addTestRace(context: Context, options: *Step.Options) void {
         .sanitize_thread = true,
     };
     const filters =
-        &.{ ".test.race:", "port_test", "pipe_test", "select_test", "segment_test", "pool_test" };
+        &.{ ".test.race:", "port_test", "ends_test", "select_test", "segment_test", "pool_test" };
     step.dependOn(runOf(b, addCoreTests(b, place, options, filters)));
+    const path = "impl-zig/src/testing/race_canary_fixture.zig";
     const canary = b.addExecutable(.{
         .name = "race_canary",
-        .root_module = place.module(b, "impl-zig/src/race_canary_fixture.zig", place.optimize),
+        .root_module = place.module(b, path, place.optimize),
     });
+    canary.root_module.addImport("millrace", b.modules.get("millrace").?);
     const run_canary = b.addRunArtifact(canary);
     // Otherwise a second run is answered from the cache.
     run_canary.has_side_effects = true;
@@ -437,8 +442,8 @@ fn addWasi(context: Context, options: *Step.Options) void {
             .strip = true,
         }),
         .filters = &.{
-            "codec.test",       "frame_test",   "ring_test",
-            "pipe_answer_test", "mailbox_test", "mailbox_close_test",
+            "codec.test",       "frame_test",   "side_test",
+            "ends_answer_test", "mailbox_test", "mailbox_close_test",
         },
     });
     tests.root_module.addOptions("test_options", options);

@@ -1,6 +1,7 @@
 // The reference: `zig build docs` makes it, and everything that the module offers is described.
 
 import { assert, assertEquals, assertGreater } from "@std/assert";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { run } from "../tools/run.ts";
 
@@ -11,7 +12,7 @@ const SOURCES = `${ROOT}impl-zig/src`;
 interface Declaration {
   name: string;
   described: boolean;
-  /** Where it comes from, if it is another file's. */
+  /** Where it comes from, if it is another file's: the path as the import has it. */
   from?: { file: string; name: string };
   /** The names in it, if it is a type. */
   members: Declaration[];
@@ -27,7 +28,7 @@ function declarations(lines: string[], depth = 0): Declaration[] {
     const own = lines.slice(index + 1);
     const end = own.findIndex((other) => other.startsWith(`${indentation}}`));
     const isType = /= (extern |packed )?(struct|enum|union)\b.*\{$/.test(line);
-    const [, file, name = ""] = /= @import\("(\w+\.zig)"\)(?:\.(\w+))?;/.exec(line) ?? [];
+    const [, file, name = ""] = /= @import\("([\w./]+\.zig)"\)(?:\.(\w+))?;/.exec(line) ?? [];
     found.push({
       name: match[2] as string,
       described: lines[index - 1]?.trimStart().startsWith("///") ?? false,
@@ -42,12 +43,16 @@ async function linesOf(file: string): Promise<string[]> {
   return (await Deno.readTextFile(`${SOURCES}/${file}`)).split("\n");
 }
 
-/** What is not described of a declaration, however many files it was handed through. */
-async function undescribed(item: Declaration, path: string): Promise<string[]> {
+/**
+ * What is not described of a declaration, which stands in a file of this folder, however many files
+ * it was handed through.
+ */
+async function undescribed(item: Declaration, path: string, folder = ""): Promise<string[]> {
   const members = item.members.filter(({ described }) => !described)
     .map(({ name }) => `${path}.${name}`);
   if (item.from === undefined) return item.described ? members : [path, ...members];
-  const lines = await linesOf(item.from.file);
+  const file = join(folder, item.from.file);
+  const lines = await linesOf(file);
   // A whole file: what stands at its top describes it, and its names are its members.
   if (item.from.name === "") {
     return [
@@ -57,8 +62,9 @@ async function undescribed(item: Declaration, path: string): Promise<string[]> {
     ];
   }
   const target = declarations(lines).find(({ name }) => name === item.from?.name);
-  assert(target, `${path}: ${item.from.file} has no ${item.from.name}`);
-  return await undescribed({ ...target, described: target.described || item.described }, path);
+  assert(target, `${path}: ${file} has no ${item.from.name}`);
+  const described = target.described || item.described;
+  return await undescribed({ ...target, described }, path, dirname(file));
 }
 
 Deno.test("root.zig: everything that it offers is described, with its members", async () => {

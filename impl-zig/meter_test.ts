@@ -7,8 +7,8 @@ import { snapshotSchema } from "../impl-ts/src/meter/meter.ts";
 import { Port } from "../impl-ts/src/mod.ts";
 
 /** Tests of Zig compare these files with what it writes. */
-const ESTIMATE = new URL("./src/meter_estimate.jsonl", import.meta.url);
-const REPORTS = new URL("./src/meter_snapshot.jsonl", import.meta.url);
+const ESTIMATE = new URL("./src/meter/estimate.jsonl", import.meta.url);
+const REPORTS = new URL("./src/meter/snapshot.jsonl", import.meta.url);
 
 Deno.test("meter: [meter.report] JSON of Zig is by the schema of TypeScript", async () => {
   const validate = new Ajv2020().compile(snapshotSchema);

@@ -140,11 +140,13 @@ Deno.test("README: the page and its worker exchange messages", async () => {
 Deno.test("README: the table of errors has all of them, with their codes", async () => {
   const read = (path: string) => Deno.readTextFile(`${ROOT}${path}`);
   const numbers = new Map(
-    [...(await read("impl-zig/src/layout.zig")).matchAll(/^pub const reason_(\w+) = (\d+);$/gm)]
+    [...(await read("impl-zig/src/memory/layout.zig")).matchAll(
+      /^pub const reason_(\w+) = (\d+);$/gm,
+    )]
       .map(([, name = "", number]) => [name, number]),
   );
   const expected = [
-    ...(await read("impl-zig/src/reason.zig")).matchAll(/^ +(error.*?) => \.(\w+),/gm),
+    ...(await read("impl-zig/src/error.zig")).matchAll(/^ +(error.*?) => \.(\w+),/gm),
   ]
     .flatMap(([, errors = "", reason = ""]) =>
       errors.split(", ").map((error) =>

@@ -130,7 +130,7 @@ Deno.test("inspect: counts, and names what is defined twice or nowhere", () => {
   const good = [
     chapter("[ring.a] A writer MUST do.\n\n[ring.b] A reader SHOULD do."),
     { path: "impl-ts/src/ring/ring.ts", text: "// [ring.a]\n// [ring.a]\n" },
-    { path: "impl-zig/src/ring.zig", text: "// [ring.a]\n" },
+    { path: "impl-zig/src/ring/side.zig", text: "// [ring.a]\n" },
     { path: "spec/models/wake.pml", text: "/* [ring.a] */\n" },
   ];
   const report = inspect(good);

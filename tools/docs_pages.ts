@@ -41,7 +41,7 @@ const GROUPS: readonly [name: string, pages: RegExp][] = [
   ["Project", /^/],
 ];
 export const GROUP_NAMES: readonly string[] = GROUPS.map(([name]) => name);
-const ZIG_SOURCE = /^impl-zig\/src\/\w+\.zig$/;
+const ZIG_SOURCE = /^impl-zig\/src\/[\w/]+\.zig$/;
 const HEADER = /^impl-zig\/include\/\w+\.h$/;
 
 /** Lays out the files of the repository as pages; one leads to the reference of Zig, if any. */
@@ -95,7 +95,7 @@ function headerPage(path: string, text: string, group: string): Page {
 function zigPage(texts: ReadonlyMap<string, string>): Page {
   const sources = new Map(
     [...texts].filter(([path]) => ZIG_SOURCE.test(path))
-      .map(([path, text]) => [path.slice(path.lastIndexOf("/") + 1), text]),
+      .map(([path, text]) => [path.slice("impl-zig/src/".length), text]),
   );
   const rows = zigNames(sources).map(({ name, about }) => {
     const plain = name.replaceAll(/[@"]/g, "");

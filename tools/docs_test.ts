@@ -97,13 +97,16 @@ Deno.test("zigNames: what root.zig offers, and what is in it, with a first sente
   const texts = new Map([
     [
       "root.zig",
-      '//! All.\n/// Numbers.\npub const layout = @import("layout.zig");\n' +
-      'pub const Reason = layout.Reason;\npub const Port = @import("port.zig").Port;\n' +
-      'const hidden = 1;\npub const sum = @import("port.zig").sum;\n',
+      '//! All.\n/// Numbers.\npub const layout = @import("memory/layout.zig");\n' +
+      'pub const Reason = layout.Reason;\npub const Port = @import("port/port.zig").Port;\n' +
+      'const hidden = 1;\npub const sum = @import("port/port.zig").sum;\n',
     ],
-    ["layout.zig", "pub const size = 1;\n/// A code. And more.\npub const Reason = enum {};\n"],
     [
-      "port.zig",
+      "memory/layout.zig",
+      "pub const size = 1;\n/// A code. And more.\npub const Reason = enum {};\n",
+    ],
+    [
+      "port/port.zig",
       "//! A port.\n/// One side\n/// of a port. More.\npub const Port = struct {\n    a: u32,\n" +
       "    /// Writes.\n    pub fn write() void {\n        _ = struct {\n" +
       "            pub fn inner() void {}\n        };\n    }\n    fn own() void {}\n};\n" +

@@ -12,7 +12,7 @@ export interface ZigName {
 }
 
 const DECLARATION = /^( *)pub (?:inline |noinline )?(?:const|fn|var) (@"\w+"|\w+)/;
-const IMPORT = /= (?:@import\("(\w+\.zig)"\)|(\w+))(?:\.(\w+))?;$/;
+const IMPORT = /= (?:@import\("([\w/]+\.zig)"\)|(\w+))(?:\.(\w+))?;$/;
 
 /**
  * The names that `root.zig` offers, each followed by those in it: what a search for them needs, by
@@ -23,7 +23,7 @@ export function zigNames(texts: ReadonlyMap<string, string>): ZigName[] {
   return declared(root, 0).flatMap(({ name, about, line }) => {
     const [, file, own, inner] = IMPORT.exec(line) ?? [];
     // One that is handed on from a file that is named above it, such as `layout.Reason`.
-    const source = file ?? (own === undefined ? undefined : `${own}.zig`);
+    const source = file ?? (own === undefined ? undefined : fileOf(root, own));
     const lines = source === undefined ? [] : (texts.get(source) ?? "").split("\n");
     if (inner === undefined) {
       const members = source === undefined || file === undefined ? [] : declared(lines, 0);
@@ -38,6 +38,12 @@ export function zigNames(texts: ReadonlyMap<string, string>): ZigName[] {
     const members = isType ? declared(body.slice(0, end), 4) : [];
     return [{ name, about: about || found.about }, ...named(name, members)];
   });
+}
+
+/** The file that a name of `root.zig` stands for. */
+function fileOf(root: readonly string[], name: string): string | undefined {
+  const line = root.find((each) => each.startsWith(`pub const ${name} = `)) ?? "";
+  return IMPORT.exec(line)?.[1];
 }
 
 function named(owner: string, members: readonly ZigName[]): ZigName[] {

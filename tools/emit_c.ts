@@ -90,14 +90,14 @@ function comment(about: string): string[] {
   return lines.map((line, index) => index === rest.length ? `${line} */` : line);
 }
 
-/** Prints `impl-zig/src/c_abi_reasons.zig`, formatted as `zig fmt` would. */
+/** Prints `impl-zig/src/c/reasons.zig`, formatted as `zig fmt` would. */
 export function emitReasonTexts({ reasons }: Layout): string {
   return [
     "//! Generated from spec/layout.json by tools/generate.ts; do not edit.",
     "//!",
     "//! What callers from C are told of reasons, in text that ends with a zero.",
     "",
-    'const layout = @import("layout.zig");',
+    'const layout = @import("../memory/layout.zig");',
     "",
     "/// What the reason means.",
     "pub fn text(reason: layout.Reason) [*:0]const u8 {",

@@ -1,5 +1,6 @@
 /**
- * Compiles `impl-zig/src/digest_wasm.zig`, and prints it as `impl-ts/src/digest/core_module.ts`.
+ * Compiles `impl-zig/src/digest/core_module.zig`, and prints it as
+ * `impl-ts/src/digest/core_module.ts`.
  *
  * The file says of which sources and which compiler it was made. Where these are the same, nothing
  * is compiled: the gate asks often. That it is what they make of it, a test shows.
@@ -8,8 +9,8 @@
  */
 import { run } from "./run.ts";
 
-const SOURCES = "impl-zig/src";
-const MODULE = "digest_wasm.zig";
+const SOURCES = "impl-zig/src/digest";
+const MODULE = "core_module.zig";
 /** The file that is printed. */
 export const DIGEST_CORE = "impl-ts/src/digest/core_module.ts";
 const TIMEOUT_MS = 10 * 60_000;

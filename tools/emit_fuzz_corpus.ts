@@ -1,6 +1,6 @@
 /**
- * Prints the memories of the static cases as `impl-zig/src/fuzz_corpus.txt`: where the fuzz targets
- * of the Zig implementation begin.
+ * Prints the memories of the static cases as `impl-zig/src/testing/fuzz_corpus.txt`: where the fuzz
+ * targets of the Zig implementation begin.
  *
  * @module
  */

@@ -1,4 +1,4 @@
-/** Prints a layout as `impl-zig/src/layout.zig`. @module */
+/** Prints a layout as `impl-zig/src/memory/layout.zig`. @module */
 import type { Group, Layout, Reason } from "./layout.ts";
 import { constantGroups } from "./layout_constants.ts";
 import { numeral, wrap } from "./emit_text.ts";

@@ -45,10 +45,10 @@ export async function generate(root: string): Promise<GeneratedFile[]> {
   const layout = await readLayout(root);
   const files: GeneratedFile[] = [
     { path: "impl-ts/src/memory/layout.ts", text: emitTypeScript(layout) },
-    { path: "impl-zig/src/layout.zig", text: emitZig(layout) },
+    { path: "impl-zig/src/memory/layout.zig", text: emitZig(layout) },
     { path: "impl-zig/wasm_reasons.ts", text: emitReasonNames(layout) },
-    { path: "impl-zig/src/c_abi_reasons.zig", text: emitReasonTexts(layout) },
-    { path: "impl-zig/src/fuzz_corpus.txt", text: emitFuzzCorpus() },
+    { path: "impl-zig/src/c/reasons.zig", text: emitReasonTexts(layout) },
+    { path: "impl-zig/src/testing/fuzz_corpus.txt", text: emitFuzzCorpus() },
     { path: "impl-ts/src/digest/blocks.ts", text: emitDigest() },
     { path: "impl-ts/src/digest/core_module.ts", text: await emitDigestCore(root) },
   ];

@@ -277,10 +277,10 @@ Deno.test("generate: finds a stale and a missing file, and writes both", async (
     }
     const paths = [
       "impl-ts/src/memory/layout.ts",
-      "impl-zig/src/layout.zig",
+      "impl-zig/src/memory/layout.zig",
       "impl-zig/wasm_reasons.ts",
-      "impl-zig/src/c_abi_reasons.zig",
-      "impl-zig/src/fuzz_corpus.txt",
+      "impl-zig/src/c/reasons.zig",
+      "impl-zig/src/testing/fuzz_corpus.txt",
       "impl-ts/src/digest/blocks.ts",
       "impl-zig/include/millrace.h",
       "impl-zig/include/millrace_fanout.h",

@@ -35,30 +35,33 @@ const TYPESCRIPT_ORDER = [
 ];
 
 /**
- * The Zig sources in the same way. A noun may be split: `ring_reader` has the place of `ring`. A
- * new file gets its place here.
+ * The Zig sources in the same way. What only tests run is in `testing/`, or named as a test. A new
+ * folder gets its place here.
  */
 const ZIG_ORDER = [
-  ["layout"],
-  ["digest"],
-  ["reason"],
-  ["host"],
-  ["segment"],
-  ["wait"],
-  ["frame"],
-  ["ring"],
-  ["codec"],
-  ["pipe"],
-  ["fanout"],
-  ["mailbox"],
-  ["port"],
-  ["property"],
-  ["select"],
-  ["stream"],
-  ["call"],
-  ["meter"],
-  ["pool"],
-  ["root", "wasm", "c_abi"],
+  ["memory/layout"],
+  ["digest/"],
+  ["error"],
+  ["wait/mechanism"],
+  ["wait/state", "property/name", "host/process"],
+  // An endpoint of a segment in a file is alive as long as its process.
+  ["memory/", "host/"],
+  ["wait/"],
+  ["ring/"],
+  ["codec/"],
+  ["pipe/"],
+  // A port gives an endpoint to its next owner, too.
+  ["more/revive"],
+  ["port/"],
+  ["more/"],
+  ["call/"],
+  ["stream/"],
+  ["property/"],
+  ["fanout/"],
+  ["mailbox/"],
+  ["meter/"],
+  ["pool/"],
+  ["root", "wasm", "c", "c/"],
 ];
 
 /** The libraries that an entry stands on, by its folder or its files. */

@@ -59,7 +59,7 @@ Deno.test("nameProblems: snake_case, and only what is expected at the top", () =
   for (
     const path of [
       "README.md",
-      "impl-zig/src/c_abi.zig",
+      "impl-zig/src/wait/spin.zig",
       ".ci/run",
       ".gitignore",
       "build.zig.zon",
@@ -128,10 +128,10 @@ Deno.test("lineProblems: unfinished work, paths of a machine, hosts of registrie
 
 Deno.test("absentEntries: the orders list only what exists", async () => {
   assertEquals(absentEntries(await listFiles(ROOT)), []);
-  const absent = absentEntries(["impl-ts/src/memory/layout.ts", "impl-zig/src/wait_test.zig"]);
+  const absent = absentEntries(["impl-ts/src/memory/layout.ts", "impl-zig/src/wait/spin_test.zig"]);
   const isAbsent = (entry: string) => absent.includes(entry);
   assertEquals(isAbsent("impl-ts/src/memory/layout"), false);
-  assert(["impl-ts/src/wait/", "impl-zig/src/layout", "impl-zig/src/wait"].every(isAbsent));
+  assert(["impl-ts/src/wait/", "impl-zig/src/memory/layout", "impl-zig/src/wait/"].every(isAbsent));
 });
 
 Deno.test("circleProblems: types may be imported in a circle, values not", () => {
@@ -172,13 +172,13 @@ Deno.test("importProblems: a file imports only what stands below it", () => {
   assertEquals(ts("call/call.ts", 'import "../mod.ts";').length, 1);
   assertEquals(ts("compat/mw.ts", 'import "../port/port.ts";\nimport "node:fs";'), []);
   assertEquals(ts("port/port.ts", 'import "../compat/mw.ts";').length, 1);
-  assertEquals(zig("ring.zig", 'const f = @import("frame.zig");\n_ = @import("std");'), []);
-  assertEquals(zig("frame.zig", 'const f = @import("ring.zig");'), [
-    "impl-zig/src/frame.zig:1: imports ring.zig, which stands above it",
+  assertEquals(zig("ring/side.zig", 'const f = @import("frame.zig");\n_ = @import("std");'), []);
+  assertEquals(zig("wait/spin.zig", 'const f = @import("../ring/frame.zig");'), [
+    "impl-zig/src/wait/spin.zig:1: imports ../ring/frame.zig, which stands above it",
   ]);
-  assertEquals(zig("frame.zig", 'const f = @import("ring_reader.zig");').length, 1);
-  assertEquals(zig("ring_reader.zig", 'const f = @import("ring.zig");'), []);
-  assertEquals(zig("root.zig", 'const f = @import("call.zig");'), []);
+  assertEquals(zig("memory/segment.zig", 'const f = @import("../wait/state.zig");'), []);
+  assertEquals(zig("wait/state.zig", 'const f = @import("../memory/segment.zig");').length, 1);
+  assertEquals(zig("root.zig", 'const f = @import("call/call.zig");'), []);
 });
 
 Deno.test("importProblems: an implementation imports nothing from outside", () => {

@@ -10,12 +10,12 @@ const CHANGE = `${FILE}- b\n+ c\n`;
 const ROOT = new URL("../../", import.meta.url).pathname.replace(/\/$/, "");
 
 Deno.test("parseTable: the fields of each row, and what it changes", () => {
-  const file = "impl-zig/src/ring.zig";
+  const file = "impl-zig/src/ring/side.zig";
   const change = `file: ${file}\n  if (a) {\n-   b();\n-\n+   c();\n`;
   const other = `mutant: two\nclause: ring.room\nfault: no room\nequivalent: nobody looks\n`;
   const [one, two, ...rest] = parseTable(
     "zig/ring.txt",
-    `${FIELDS}race: yes\n${change}\n${other}${change}file: impl-zig/src/wait.zig\n- d\n`,
+    `${FIELDS}race: yes\n${change}\n${other}${change}file: impl-zig/src/wait/endpoint.zig\n- d\n`,
   );
   assertEquals(rest, []);
   const changes = [{ file, before: ["if (a) {", "  b();", ""], after: ["if (a) {", "  c();"] }];
@@ -29,7 +29,7 @@ Deno.test("parseTable: the fields of each row, and what it changes", () => {
     changes,
   });
   assertEquals([two?.name, two?.isRace, two?.equivalent], ["two", false, "nobody looks"]);
-  const last = { file: "impl-zig/src/wait.zig", before: ["d"], after: [] };
+  const last = { file: "impl-zig/src/wait/endpoint.zig", before: ["d"], after: [] };
   assertEquals(two?.changes, [...changes, last]);
 });
 

@@ -21,7 +21,8 @@ function texts(folder: string, files: string[]): string {
 const HEADERS = names("impl-zig/include", /\.h$/);
 const HEADER = texts("impl-zig/include", HEADERS);
 const CODE = HEADER.replace(/\/\*[\s\S]*?\*\//g, "");
-const ZIG = texts("impl-zig/src", names("impl-zig/src", /^c_abi(?!.*_(test|fixture)\.zig$)/));
+const ZIG = Deno.readTextFileSync(`${ROOT}impl-zig/src/c.zig`) +
+  texts("impl-zig/src/c", names("impl-zig/src/c", /^(?!.*(_test|fixture)\.zig$)/));
 
 /** A name with its type, as Zig would write it. */
 type Typed = [name: string, type: string];

@@ -5,13 +5,13 @@
 //! them. `zig build fuzz --fuzz=10K` passes them to the compiler's fuzzer.
 
 test {
-    _ = @import("fuzz_fixture.zig");
-    _ = @import("fuzz_segment_test.zig");
-    _ = @import("fuzz_pipe_test.zig");
-    _ = @import("fuzz_write_test.zig");
-    _ = @import("fuzz_mailbox_test.zig");
-    _ = @import("fuzz_codec_test.zig");
-    _ = @import("fuzz_canary_test.zig");
-    _ = @import("scribble_test.zig");
-    _ = @import("scribble_flip_test.zig");
+    _ = @import("testing/fuzz_fixture.zig");
+    _ = @import("testing/fuzz_segment_test.zig");
+    _ = @import("testing/fuzz_pipe_test.zig");
+    _ = @import("testing/fuzz_write_test.zig");
+    _ = @import("testing/fuzz_mailbox_test.zig");
+    _ = @import("testing/fuzz_codec_test.zig");
+    _ = @import("testing/fuzz_canary_test.zig");
+    _ = @import("testing/scribble_test.zig");
+    _ = @import("testing/scribble_flip_test.zig");
 }

@@ -1,6 +1,6 @@
 //! Millrace: messages between threads, runtimes and processes through shared memory.
 //!
-//! The specification is in `spec/`; each file here implements the chapter of the same name. Only
+//! The specification is in `spec/`; each folder here implements the chapter of the same name. Only
 //! calls and pools allocate memory. Nothing needs libc, and every structure lies where the caller
 //! puts it.
 //!
@@ -10,106 +10,107 @@
 //! `Pool` has many threads work for one. The guide is `README.md`.
 
 /// Every offset, size, flag and code of the layout; generated from `spec/layout.json`.
-pub const layout = @import("layout.zig");
+pub const layout = @import("memory/layout.zig");
 /// The reason for a failure: a code of the specification, as it stands in shared memory.
 pub const Reason = layout.Reason;
-pub const reasonOf = @import("reason.zig").reasonOf;
+pub const reasonOf = @import("error.zig").reasonOf;
 
 /// The machine that the library runs on: clock, sleep and wake. `Host.native` is the default.
-pub const Host = @import("host.zig").Host;
-pub const host = @import("host.zig");
-pub const Timeout = @import("host.zig").Timeout;
+pub const Host = @import("wait/mechanism.zig").Host;
+pub const host = @import("wait/mechanism.zig");
+pub const Timeout = @import("wait/mechanism.zig").Timeout;
 
-pub const Segment = @import("segment.zig").Segment;
-pub const SegmentError = @import("segment.zig").Error;
-pub const Memory = @import("segment.zig").Memory;
-pub const Geometry = @import("segment.zig").Geometry;
-pub const Channel = @import("segment.zig").Channel;
-pub const Owner = @import("segment.zig").Owner;
-pub const segmentSize = @import("segment.zig").sizeOf;
-pub const SegmentFile = @import("segment_file.zig").SegmentFile;
-pub const SegmentFileError = @import("segment_file.zig").Error;
+pub const Segment = @import("memory/segment.zig").Segment;
+pub const SegmentError = @import("memory/segment.zig").Error;
+pub const Memory = @import("memory/segment.zig").Memory;
+pub const Geometry = @import("memory/segment.zig").Geometry;
+pub const Channel = @import("memory/segment.zig").Channel;
+pub const Owner = @import("memory/segment.zig").Owner;
+pub const segmentSize = @import("memory/segment.zig").sizeOf;
+pub const SegmentFile = @import("host/segment_file.zig").SegmentFile;
+pub const SegmentFileError = @import("host/segment_file.zig").Error;
 
-pub const Endpoint = @import("wait.zig").Endpoint;
-pub const Stats = @import("wait.zig").Stats;
+pub const Endpoint = @import("wait/endpoint.zig").Endpoint;
+pub const Stats = @import("wait/endpoint.zig").Stats;
 
-pub const MailboxWriter = @import("mailbox.zig").MailboxWriter;
-pub const MailboxReader = @import("mailbox.zig").MailboxReader;
-pub const MailboxError = @import("mailbox.zig").MailboxError;
-pub const MailboxWriteError = @import("mailbox.zig").MailboxWriteError;
-pub const MailboxReadError = @import("mailbox.zig").MailboxReadError;
+pub const MailboxWriter = @import("mailbox/side.zig").MailboxWriter;
+pub const MailboxReader = @import("mailbox/side.zig").MailboxReader;
+pub const MailboxError = @import("mailbox/side.zig").MailboxError;
+pub const MailboxWriteError = @import("mailbox/side.zig").MailboxWriteError;
+pub const MailboxReadError = @import("mailbox/side.zig").MailboxReadError;
 
-pub const Codec = @import("codec.zig").Codec;
-pub const codec = @import("codec.zig");
-pub const json = @import("codec_json.zig");
+pub const Codec = @import("codec/codec.zig").Codec;
+pub const codec = @import("codec/codec.zig");
+pub const json = @import("codec/json.zig");
 
-pub const Writer = @import("pipe.zig").Writer;
-pub const Reader = @import("pipe.zig").Reader;
-pub const vacate = @import("pipe.zig").vacate;
-pub const Envelope = @import("pipe.zig").Envelope;
-pub const Message = @import("pipe.zig").Message;
-pub const Lent = @import("pipe.zig").Lent;
-pub const PipeError = @import("pipe.zig").PipeError;
-pub const WriteError = @import("pipe.zig").WriteError;
-pub const ReadError = @import("pipe.zig").ReadError;
+pub const Writer = @import("pipe/ends.zig").Writer;
+pub const Reader = @import("pipe/ends.zig").Reader;
+pub const vacate = @import("more/revive.zig").vacate;
+pub const Envelope = @import("pipe/ends.zig").Envelope;
+pub const Message = @import("pipe/ends.zig").Message;
+pub const Lent = @import("pipe/ends.zig").Lent;
+pub const PipeError = @import("pipe/ends.zig").PipeError;
+pub const WriteError = @import("pipe/ends.zig").WriteError;
+pub const ReadError = @import("pipe/ends.zig").ReadError;
 
-pub const Fanout = @import("fanout.zig").Fanout;
+pub const Fanout = @import("fanout/fanout.zig").Fanout;
 
-pub const Port = @import("port.zig").Port;
-pub const Rings = @import("port.zig").Rings;
-pub const Select = @import("select.zig").Select;
+pub const Port = @import("port/port.zig").Port;
+pub const Rings = @import("port/port.zig").Rings;
+pub const Select = @import("more/select.zig").Select;
 
-pub const PropertyWriter = @import("property.zig").PropertyWriter;
-pub const PropertyReader = @import("property.zig").PropertyReader;
-pub const property = @import("property.zig");
+pub const PropertyWriter = @import("property/property.zig").PropertyWriter;
+pub const PropertyReader = @import("property/property.zig").PropertyReader;
+pub const property = @import("property/property.zig");
 
-pub const Stream = @import("stream.zig").Stream;
-pub const StreamDescriptors = @import("stream_descriptors.zig").StreamDescriptors;
-pub const Transport = @import("stream_transport.zig").Transport;
+pub const Stream = @import("stream/stream.zig").Stream;
+pub const StreamDescriptors = @import("stream/descriptors.zig").StreamDescriptors;
+pub const Transport = @import("stream/transport.zig").Transport;
 
-pub const Calls = @import("call.zig").Calls;
-pub const Call = @import("call_own.zig").Call;
-pub const CallError = @import("call_error.zig").CallError;
-pub const Serving = @import("call_serving.zig").Serving;
-pub const Methods = @import("call_typed.zig").Methods;
-pub const Stack = @import("call.zig").Stack;
-pub const CancelToken = @import("call_token.zig").CancelToken;
-pub const Items = @import("call_own.zig").Items;
-pub const Owned = @import("call_own.zig").Owned;
-pub const Returned = @import("call_own.zig").Returned;
-pub const Bytes = @import("call_typed.zig").Bytes;
-pub const Value = @import("call_values.zig").Value;
-pub const values = @import("call_values.zig");
+pub const Calls = @import("call/call.zig").Calls;
+pub const Call = @import("call/own.zig").Call;
+pub const CallError = @import("call/error.zig").CallError;
+pub const Serving = @import("call/serving.zig").Serving;
+pub const Methods = @import("call/typed.zig").Methods;
+pub const Stack = @import("call/call.zig").Stack;
+pub const CancelToken = @import("call/token.zig").CancelToken;
+pub const Items = @import("call/own.zig").Items;
+pub const Owned = @import("call/own.zig").Owned;
+pub const Returned = @import("call/own.zig").Returned;
+pub const Bytes = @import("call/typed.zig").Bytes;
+pub const Value = @import("call/values.zig").Value;
+pub const values = @import("call/values.zig");
 
-pub const Meter = @import("meter.zig").Meter;
-pub const meter = @import("meter.zig");
+pub const Meter = @import("meter/meter.zig").Meter;
+pub const meter = @import("meter/meter.zig");
 
-pub const Pool = @import("pool.zig").Pool;
-pub const pool = @import("pool.zig");
+pub const Pool = @import("pool/pool.zig").Pool;
+pub const pool = @import("pool/pool.zig");
 
-pub const Sha1 = @import("digest.zig").Sha1;
-pub const Sha256 = @import("digest.zig").Sha256;
+pub const Sha1 = @import("digest/digest.zig").Sha1;
+pub const Sha256 = @import("digest/digest.zig").Sha256;
 
 test {
-    _ = @import("segment.zig");
-    _ = @import("wait.zig");
-    _ = @import("frame.zig");
-    _ = @import("ring.zig");
-    _ = @import("mailbox.zig");
-    _ = @import("codec.zig");
-    _ = @import("codec_json.zig");
-    _ = @import("pipe.zig");
-    _ = @import("fanout.zig");
-    _ = @import("port.zig");
-    _ = @import("select.zig");
-    _ = @import("property.zig");
-    _ = @import("stream.zig");
-    _ = @import("call.zig");
-    _ = @import("meter.zig");
-    _ = @import("pool.zig");
-    _ = @import("digest.zig");
-    if (@import("test_options").emulator == null) _ = @import("death_test.zig");
-    _ = @import("hostile_test.zig");
-    _ = @import("edge_test.zig");
-    _ = @import("race_test.zig");
+    _ = @import("memory/segment.zig");
+    _ = @import("wait/endpoint.zig");
+    _ = @import("ring/frame.zig");
+    _ = @import("ring/side.zig");
+    _ = @import("mailbox/side.zig");
+    _ = @import("codec/codec.zig");
+    _ = @import("codec/json.zig");
+    _ = @import("pipe/ends.zig");
+    _ = @import("more/revive.zig");
+    _ = @import("fanout/fanout.zig");
+    _ = @import("port/port.zig");
+    _ = @import("more/select.zig");
+    _ = @import("property/property.zig");
+    _ = @import("stream/stream.zig");
+    _ = @import("call/call.zig");
+    _ = @import("meter/meter.zig");
+    _ = @import("pool/pool.zig");
+    _ = @import("digest/digest.zig");
+    if (@import("test_options").emulator == null) _ = @import("testing/death_test.zig");
+    _ = @import("testing/hostile_test.zig");
+    _ = @import("testing/edge_test.zig");
+    _ = @import("testing/race_test.zig");
 }

@@ -27,10 +27,10 @@
 //! The mailbox is a module of its own: `wasm_mailbox.zig`.
 
 const std = @import("std");
-const layout = @import("layout.zig");
-const host_file = @import("host.zig");
-const pipe = @import("pipe.zig");
-const port_file = @import("port.zig");
+const layout = @import("memory/layout.zig");
+const host_file = @import("wait/mechanism.zig");
+const pipe = @import("pipe/ends.zig");
+const port_file = @import("port/port.zig");
 const arguments = @import("wasm_arguments.zig");
 const Port = port_file.Port;
 const bytesAt = arguments.bytesAt;

@@ -2,10 +2,10 @@
 //! they answer with. `wasm.zig` tells what a status means.
 
 const std = @import("std");
-const layout = @import("layout.zig");
-const host = @import("host.zig");
-const reasonOf = @import("reason.zig").reasonOf;
-const Endpoint = @import("wait.zig").Endpoint;
+const layout = @import("memory/layout.zig");
+const host = @import("wait/mechanism.zig");
+const reasonOf = @import("error.zig").reasonOf;
+const Endpoint = @import("wait/endpoint.zig").Endpoint;
 const Host = host.Host;
 const Timeout = host.Timeout;
 

@@ -10,8 +10,8 @@
 //! both sides know it to be.
 
 const std = @import("std");
-const host = @import("host.zig");
-const mailbox = @import("mailbox.zig");
+const host = @import("wait/mechanism.zig");
+const mailbox = @import("mailbox/side.zig");
 const wasm = @import("wasm_arguments.zig");
 const MailboxReader = mailbox.MailboxReader;
 const MailboxWriter = mailbox.MailboxWriter;

@@ -2,8 +2,8 @@
  * Feeds blocks into the state of a digest. That is done in TypeScript, or, for long runs of SHA-1
  * blocks in a thread that has hashed many bytes, by a core in WebAssembly, which is a fifth faster
  * (1.7 against 2.0 µs for 1 KiB, V8 13.6 and 15; SHA-256 would gain 6 % at most). The core is
- * compiled from `impl-zig/src/digest_wasm.zig`. It has memory of its own, into which the blocks are
- * copied.
+ * compiled from `impl-zig/src/digest/core_module.zig`. It has memory of its own, into which the
+ * blocks are copied.
  *
  * @module
  */

@@ -1,6 +1,6 @@
-// Generated from impl-zig/src/digest_wasm.zig by tools/generate.ts; do not edit.
+// Generated from impl-zig/src/digest/core_module.zig by tools/generate.ts; do not edit.
 // The SHA-256 of its sources and of what compiles them:
-// 81a0811ce75bfdd2297c81b3a08d4d57999f02829281c07c635066b73efb76a1
+// 6e8416d85ae9c0f31db5196458b610e5e8d0ce8d386089572f0479158914d2d8
 
 /**
  * The core of the digests, compiled from Zig.
