@@ -52,7 +52,7 @@ export function emitReasonNames(layout: Layout): string {
 function reasons(layout: Layout): string[] {
   const names = layout.reasons.map((reason) => `"${reason.name}"`);
   if (names.length === 0) return [];
-  const lines = wrap(rows(layout).join("|"), 92);
+  const lines = wrap(rows(layout).join(" "), 92);
   return [
     "",
     ...doc("The name of a reason code: what is wrong, in one word."),
@@ -69,10 +69,13 @@ function reasons(layout: Layout): string[] {
     ...doc("Every reason code, at the index by which it stands in shared memory."),
     "function reasons(): ReasonCode[] {",
     "  const names: string[] = [];",
-    '  for (const row of REASONS.split("|")) {',
-    '    const [first, group, ...words] = row.split(" ");',
-    "    names.length = +first!;",
-    "    for (const word of words) names.push(`${group}.${word}`);",
+    '  let group = "";',
+    '  for (const word of REASONS.split(" ")) {',
+    "    if (+word) {",
+    "      names.length = +word;",
+    '      group = "";',
+    "    } else if (group) names.push(`${group}.${word}`);",
+    "    else group = word;",
     "  }",
     "  return names as ReasonCode[];",
     "}",

@@ -879,20 +879,23 @@ export type ReasonCode =
  */
 const REASONS: string =
   "1 segment size unready magic version feature table channel geometry endpoint state file " +
-  "missing|16 ring cursor|32 frame kind flags reserved size pad sequence total extension|40 " +
-  "mailbox size signal length part|48 message cancelled truncated size kind codec text json " +
-  "values lost|64 peer closed failed terminated lost|80 pipe closed failed ended forked|96 wait " +
-  "timeout aborted forbidden|104 stream magic version feature preface credit|112 call form " +
-  "duplicate answer limit depth method arguments result thrown cancelled ended items inbox|128 " +
-  "property channel size slot busy|136 fanout number";
+  "missing 16 ring cursor 32 frame kind flags reserved size pad sequence total extension 40 " +
+  "mailbox size signal length part 48 message cancelled truncated size kind codec text json " +
+  "values lost 64 peer closed failed terminated lost 80 pipe closed failed ended forked 96 wait " +
+  "timeout aborted forbidden 104 stream magic version feature preface credit 112 call form " +
+  "duplicate answer limit depth method arguments result thrown cancelled ended items inbox 128 " +
+  "property channel size slot busy 136 fanout number";
 
 /** Every reason code, at the index by which it stands in shared memory. */
 function reasons(): ReasonCode[] {
   const names: string[] = [];
-  for (const row of REASONS.split("|")) {
-    const [first, group, ...words] = row.split(" ");
-    names.length = +first!;
-    for (const word of words) names.push(`${group}.${word}`);
+  let group = "";
+  for (const word of REASONS.split(" ")) {
+    if (+word) {
+      names.length = +word;
+      group = "";
+    } else if (group) names.push(`${group}.${word}`);
+    else group = word;
   }
   return names as ReasonCode[];
 }

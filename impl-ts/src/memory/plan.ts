@@ -140,72 +140,72 @@ export function segmentSize(geometry: Geometry): number {
  * Computes where everything of a geometry stands. [segment.place]
  *
  * A fresh thread runs this, `writePlan` and `readPlan` once, and spends its time on compiling them.
- * So there are few functions, loops go by index, and the texts about faults are made elsewhere.
+ * So there are few functions, and the texts about faults are made elsewhere.
  *
  * @throws as `segmentSize` does.
  */
 export function place({ endpoints: endpointCount, channels: given }: Geometry): Plan {
-  const { length } = given;
-  if (!areCounts(endpointCount, length)) {
-    throwRangeError("a segment has 1 to 256 endpoints, and at most 1024 channels");
-  }
+  const end = tablesEnd(endpointCount, given.length);
+  if (!end) throwRangeError("a segment has 1 to 256 endpoints, and at most 1024 channels");
   const channels: Channel[] = [];
   // Rounded up once, as the areas of rings are whole multiples of 128. Not by a mask, as offsets go
   // beyond 2^31.
-  let size = Math.ceil(tablesEnd(endpointCount, length) / layout.SEGMENT_ALIGN) *
-    layout.SEGMENT_ALIGN;
+  let size = Math.ceil(end / layout.SEGMENT_ALIGN) * layout.SEGMENT_ALIGN;
   for (const { writer, reader, capacity, label = 0, start = 0, form } of given) {
-    const controlSize = form?.control.byteLength ?? layout.RING_CONTROL_SIZE;
-    const dataOffset = size + controlSize;
     const kind = form?.kind ?? layout.CHANNEL_KIND_RING;
-    const channel = toChannel(
-      [kind, writer, reader, size, controlSize, dataOffset, capacity, label, start],
-    );
+    const controlSize = form?.control.byteLength ?? layout.RING_CONTROL_SIZE;
+    const data = size + controlSize;
+    const words: Words = [kind, writer, reader, size, controlSize, data, capacity, label, start];
     if (!form) requireCapacity(capacity);
-    if (form ? writer >= endpointCount : !isRing(channel, endpointCount)) {
+    if (form ? writer >= endpointCount : !isSound(words, endpointCount)) {
       throwRangeError(
         `channel ${channels.length} takes two of ${endpointCount} endpoints, and a start that is ` +
           "a multiple of 16",
       );
     }
-    channels.push(channel);
-    size = dataOffset + capacity;
+    channels.push(toChannel(words));
+    size = data + capacity;
   }
   if (size > layout.SEGMENT_SIZE_MAX) throwSegmentError("size", "place segment: it is too large");
   return { size, endpointCount, channels };
 }
 
-/** A channel, of the words of its descriptor in their order. */
-function toChannel(words: Iterable<number>): Channel {
-  const [kind, writer, reader, controlOffset, controlSize, dataOffset, dataSize, label, start] =
-    words as Words;
-  return {
-    kind,
-    writer,
-    reader,
-    controlOffset,
-    controlSize,
-    dataOffset,
-    dataSize,
-    label,
-    start,
-  };
-}
-
+/** The words of a descriptor, in their order, which is that of the properties of a `Channel`. */
 type Words = [number, number, number, number, number, number, number, number, number];
 
+const toChannel = (
+  [kind, writer, reader, controlOffset, controlSize, dataOffset, dataSize, label, start]: Words,
+): Channel => ({
+  kind,
+  writer,
+  reader,
+  controlOffset,
+  controlSize,
+  dataOffset,
+  dataSize,
+  label,
+  start,
+});
+
 /**
- * Writes the header except `ready`, the records, the descriptors and the control words of a plan
- * that `place` has made of these channels. Memory that is blank has 0 in `ready`, and may have
- * anything elsewhere, so these parts are zeroed first. The byte areas need no zeros, because
- * nothing in them counts before a cursor covers it. [segment.write]
+ * Formats memory by a plan that `place` has made of these channels, if it is blank, or has no other
+ * owner than the caller; false if it is neither. [segment.claim]
+ *
+ * Memory that is blank has 0 in `ready`, and may have anything elsewhere, so the header, the
+ * records, the descriptors and the control words are zeroed first. The byte areas need no zeros,
+ * because nothing in them counts before a cursor covers it. [segment.write]
  */
 export function writePlan(
   { size, endpointCount, channels }: Plan,
   given: readonly ChannelGeometry[],
   words: Int32Array,
-): void {
-  words.fill(0, layout.SEGMENT_READY_WORD + 1, (channels[0]?.controlOffset ?? size) >>> 2);
+  isOwner: boolean,
+): boolean {
+  const ready = layout.SEGMENT_READY_WORD;
+  // Blank is 0.
+  if (isOwner) Atomics.store(words, ready, 0);
+  if (Atomics.compareExchange(words, ready, 0, layout.SEGMENT_READY_FORMATTING)) return false;
+  words.fill(0, ready + 1, (channels[0]?.controlOffset ?? size) / 4);
   words[0] = Magic.LOW;
   words[1] = Magic.HIGH;
   words[layout.SEGMENT_VERSION_MAJOR_OFFSET >> 2] = layout.VERSION_MAJOR |
@@ -213,8 +213,7 @@ export function writePlan(
   words[layout.SEGMENT_SIZE_OFFSET >> 2] = size;
   words[layout.SEGMENT_ENDPOINT_COUNT_OFFSET >> 2] = endpointCount;
   words[layout.SEGMENT_CHANNEL_COUNT_OFFSET >> 2] = channels.length;
-  for (let index = 0; index < channels.length; index++) {
-    const channel = channels[index]!;
+  channels.forEach((channel, index) => {
     words.set(Object.values(channel), tablesEnd(endpointCount, index) / 4);
     const control = channel.controlOffset / 4;
     words.fill(0, control, control + channel.controlSize / 4);
@@ -224,7 +223,11 @@ export function writePlan(
         channel.start;
     const { form } = given[index]!;
     if (form) words.set(form.control, control); // [property.name]
-  }
+  });
+  // [segment.publish] Last: whoever loads 2 must see everything else.
+  Atomics.store(words, ready, layout.SEGMENT_READY_READY);
+  Atomics.notify(words, ready);
+  return true;
 }
 
 /**
@@ -235,24 +238,39 @@ export function writePlan(
  * @throws {SegmentError} with the code of the first check that fails.
  */
 export function readPlan(words: Int32Array): Plan {
-  const copy = (at: number) => new Uint32Array(words.subarray(at, at + 9)) as Iterable<number>;
-  const [low, high, , version, size, required, , endpointCount, channelCount] = copy(0) as Words;
+  const copy = (at: number) => [...new Uint32Array(words.subarray(at, at + 9))] as Words;
+  const [low, high, , version, size, required, , endpointCount, channelCount] = copy(0);
   const first = tablesEnd(endpointCount, channelCount);
   refuse(low !== Magic.LOW || high !== Magic.HIGH, "magic");
   refuse((version & 0xffff) !== layout.VERSION_MAJOR, "version");
   refuse(required, "feature");
   refuse(size % layout.SEGMENT_ALIGN || size > words.byteLength, "size");
-  refuse(!areCounts(endpointCount, channelCount) || first > size, "table");
+  refuse(!first || first > size, "table");
   const channels: Channel[] = [];
+  // The begin and the end of each area, in order: no two overlap. If the creator placed them as
+  // `place` does, each new one comes last.
   const areas: number[] = [];
-  for (let index = 0; index < channelCount; index++) {
-    const channel = toChannel(copy(tablesEnd(endpointCount, index) / 4));
-    addArea(areas, channel.controlOffset, channel.controlSize, first, size);
-    addArea(areas, channel.dataOffset, channel.dataSize, first, size);
+  while (channels.length < channelCount) {
+    const descriptor = copy(tablesEnd(endpointCount, channels.length) / 4);
+    for (
+      const part of [
+        layout.CHANNEL_CONTROL_OFFSET_OFFSET >> 2,
+        layout.CHANNEL_DATA_OFFSET_OFFSET >> 2,
+      ]
+    ) {
+      const begin = descriptor[part]!;
+      const end = begin + descriptor[part + 1]!; // exactly, as doubles
+      refuse(begin % layout.SEGMENT_ALIGN || begin < first || end > size, "channel");
+      if (begin === end) continue;
+      let at = areas.length;
+      while (areas[at - 2]! > begin) at -= 2;
+      refuse(areas[at - 1]! > begin || areas[at]! < end, "channel");
+      areas.splice(at, 0, begin, end);
+    }
     // Channels of other kinds may name anybody. [segment.unknown_kind]
-    const isWrong = channel.kind === layout.CHANNEL_KIND_RING && !isRing(channel, endpointCount);
-    refuse(isWrong, "channel");
-    channels.push(channel);
+    const isRing = descriptor[0] === layout.CHANNEL_KIND_RING;
+    refuse(isRing && !isSound(descriptor, endpointCount), "channel");
+    channels.push(toChannel(descriptor));
   }
   return { size, endpointCount, channels };
 }
@@ -281,17 +299,19 @@ export function peersOf(plan: Plan, index: number): number[] {
   return peers;
 }
 
-/** Whether two plans agree in everything that a creator chooses. [segment.same_geometry] */
-export const samePlan = (a: Plan, b: Plan): boolean => shapeOf(a) === shapeOf(b);
-
 /**
- * All but the offsets: those follow from the sizes, or were the choice of the segment's creator.
+ * Whether two plans agree in everything that a creator chooses: in all but the offsets, which
+ * follow from the sizes, or were the choice of the segment's creator. [segment.same_geometry]
  */
-const shapeOf = ({ endpointCount, channels }: Plan): string =>
-  JSON.stringify(
-    [endpointCount, channels],
-    (key, value) => key.endsWith("Offset") ? undefined : value,
+export function samePlan(...plans: [Plan, Plan]): boolean {
+  const [a, b] = plans.map(({ endpointCount, channels }) =>
+    JSON.stringify(
+      [endpointCount, channels],
+      (key, value) => key.endsWith("Offset") ? undefined : value,
+    )
   );
+  return a === b;
+}
 
 /** Throws unless the value is a capacity that a ring may have. */
 export function requireCapacity(value: number): void {
@@ -324,12 +344,11 @@ const enum Magic {
   HIGH = 0x45434152,
 }
 
+/** Where so many descriptors end, in bytes; 0 if the counts are not allowed. */
 const tablesEnd = (endpointCount: number, channelCount: number): number =>
-  recordOffset(endpointCount) + channelCount * layout.CHANNEL_DESCRIPTOR_SIZE;
-
-const areCounts = (endpointCount: number, channelCount: number): boolean =>
-  isIndex(endpointCount - 1, layout.ENDPOINT_COUNT_MAX) &&
-  channelCount <= layout.CHANNEL_COUNT_MAX;
+  isIndex(endpointCount - 1, layout.ENDPOINT_COUNT_MAX) && channelCount <= layout.CHANNEL_COUNT_MAX
+    ? recordOffset(endpointCount) + channelCount * layout.CHANNEL_DESCRIPTOR_SIZE
+    : 0;
 
 /** Whether a value is an integer, at least 0 and below a limit. */
 export const isIndex = (value: number, limit: number): boolean =>
@@ -340,33 +359,14 @@ const isCapacity = (value: number): boolean =>
   value >= layout.RING_CAPACITY_MIN && value <= layout.RING_CAPACITY_MAX &&
   (value & -value) === value;
 
-/** Whether the fields of a ring's descriptor are valid, apart from where its areas stand. */
-const isRing = (ring: Channel, endpointCount: number): boolean =>
-  isIndex(ring.writer, endpointCount) && isIndex(ring.reader, endpointCount) &&
-  ring.writer !== ring.reader && ring.controlSize >= layout.RING_CONTROL_SIZE &&
-  isCapacity(ring.dataSize) && isIndex(ring.label, 2 ** 32) &&
-  isIndex(ring.start / layout.FRAME_ALIGN, 2 ** 28);
-
-/**
- * Adds an area of a channel to `areas`. Throws unless it lies within the bounds and overlaps none
- * of them. `areas` holds the begin and the end of each one, in order. If the creator placed the
- * areas as `place` does, each new one comes last.
- */
-function addArea(
-  areas: number[],
-  begin: number,
-  size: number,
-  least: number,
-  most: number,
-): void {
-  const end = begin + size; // a double holds the sum of two u32 exactly: it cannot overflow
-  refuse(begin % layout.SEGMENT_ALIGN || begin < least || end > most, "channel");
-  if (!size) return;
-  let at = areas.length;
-  while (areas[at - 2]! > begin) at -= 2;
-  refuse(areas[at - 1]! > begin || areas[at]! < end, "channel");
-  areas.splice(at, 0, begin, end);
-}
+/** Whether the words of a ring's descriptor are valid, apart from where its areas stand. */
+const isSound = (
+  [, writer, reader, , controlSize, , dataSize, label, start]: Words,
+  endpointCount: number,
+): boolean =>
+  isIndex(writer, endpointCount) && isIndex(reader, endpointCount) && writer !== reader &&
+  controlSize >= layout.RING_CONTROL_SIZE && isCapacity(dataSize) && isIndex(label, 2 ** 32) &&
+  isIndex(start / layout.FRAME_ALIGN, 2 ** 28);
 
 function refuse(
   isWrong: boolean | number,

@@ -187,8 +187,7 @@ export class Segment {
    */
   static create(memory: Memory, geometry: Geometry, options: AttachOptions = {}): Segment {
     requireTimeout(options, 0); // before anything is touched
-    return Segment.#format(memory, geometry) ??
-      expectGeometry(Segment.attach(memory, options), geometry);
+    return make(geometry, () => memory, options);
   }
 
   /**
@@ -198,7 +197,7 @@ export class Segment {
    * @throws {SegmentError} `segment.size`, if the memory is too small or not aligned.
    */
   static format(memory: Memory, geometry: Geometry): Segment {
-    return Segment.#format(memory, geometry, true)!;
+    return make(geometry, () => memory);
   }
 
   /**
@@ -207,7 +206,7 @@ export class Segment {
    * @throws {TypeError} in a page that is not cross-origin isolated, which has no shared memory.
    */
   static allocate(geometry: Geometry): Segment {
-    return Segment.#format(sharedMemory(place(geometry).size), geometry)!;
+    return make(geometry, sharedMemory);
   }
 
   /**
@@ -218,35 +217,19 @@ export class Segment {
    * @throws {ForbiddenError} if it would have to block on a thread that must not.
    */
   static attach(memory: Memory, options: AttachOptions = {}): Segment {
-    const find = Segment.#finder(memory, options);
-    for (let found;; sleepBlind(1)) if ((found = find())) return found;
+    const look = finder(memory, options);
+    for (let found;; sleepBlind(1)) if ((found = look())) return found;
   }
 
   /** `attach` without blocking. */
   static async attachAsync(memory: Memory, options: AttachAsyncOptions = {}): Promise<Segment> {
-    const find = Segment.#finder(memory, options);
+    const look = finder(memory, options);
     // A timer and not `Atomics.waitAsync`: attaching is rare, and a timer also keeps the event
     // loop alive and works on memory that is not shared.
     for (let found;; await new Promise((resolve) => setTimeout(resolve, 1))) {
       options.signal?.throwIfAborted();
-      if ((found = find())) return found;
+      if ((found = look())) return found;
     }
-  }
-
-  /** Returns what looks for the segment, and makes nothing until somebody has formatted it. */
-  static #finder(memory: Memory, options: AttachOptions): () => Segment | undefined {
-    const timeout = requireTimeout(options, 5_000);
-    const words = wordsOf(memory);
-    let deadline: number | undefined;
-    return () => {
-      // [segment.await] No other byte is read before this has loaded 2.
-      const ready = Atomics.load(words, layout.SEGMENT_READY_WORD) >>> 0;
-      if (ready === layout.SEGMENT_READY_READY) return new Segment(memory, words, readPlan(words));
-      if (ready > layout.SEGMENT_READY_READY) throwSegmentError("magic");
-      const time = now();
-      if (time < (deadline ??= time + timeout)) return undefined;
-      throwSegmentError("unready", "attach segment: nobody has formatted it");
-    };
   }
 
   /**
@@ -263,27 +246,55 @@ export class Segment {
     if (!(offset >= 0 && offset + size <= this.size)) throwRangeError("a view leaves the segment");
     return this.area.subarray(offset, offset + size);
   }
+}
 
-  /**
-   * Formats memory that is blank, or of which the caller is the only owner. Returns undefined if it
-   * is neither. What was just written needs no check. [segment.claim]
-   */
-  static #format(memory: Memory, geometry: Geometry, isOwner?: boolean): Segment | undefined {
-    // [segment.claim_checked] Memory and geometry are refused, if at all, before anything is
-    // touched.
-    const plan = place(geometry);
-    const words = wordsOf(memory, plan.size);
-    const at = layout.SEGMENT_READY_WORD;
-    const blank = layout.SEGMENT_READY_BLANK;
-    if (isOwner) Atomics.store(words, at, blank);
-    const ready = Atomics.compareExchange(words, at, blank, layout.SEGMENT_READY_FORMATTING);
-    if (ready !== blank) return undefined;
-    writePlan(plan, geometry.channels, words);
-    // [segment.publish] Last: whoever loads 2 must see everything else.
-    Atomics.store(words, at, layout.SEGMENT_READY_READY);
-    Atomics.notify(words, at);
-    return new Segment(memory, words, plan);
+/** The constructor, which is private for all others. */
+type Make = new (memory: Memory, words: Int32Array, plan: Plan) => Segment;
+
+/**
+ * Formats the memory that `allot` gives, or finds that somebody else has formatted it with the same
+ * geometry; without options, the caller is its only owner. What was just written needs no check.
+ */
+function make(
+  geometry: Geometry,
+  allot: (size: number) => Memory,
+  options?: AttachOptions,
+): Segment {
+  // [segment.claim_checked] Memory and geometry are refused, if at all, before anything is touched.
+  const plan = place(geometry);
+  const memory = allot(plan.size);
+  const words = wordsOf(memory, plan.size);
+  const { channels } = geometry;
+  if (writePlan(plan, channels, words, !options)) {
+    return new (Segment as unknown as Make)(memory, words, plan);
   }
+  const segment = Segment.attach(memory, options);
+  const isSame = samePlan(plan, segment) &&
+    channels.every(({ form }, index) => {
+      // In the segment, the channel need not be where this creator would have put it.
+      const { controlOffset, controlSize } = segment.channels[index]!;
+      return !form || form.matches(segment.words(controlOffset, controlSize));
+    });
+  if (isSame) return segment;
+  throwSegmentError("geometry", "create segment: it has another geometry");
+}
+
+/** Returns what looks for a segment, and checks nothing of it until somebody has formatted it. */
+function finder(memory: Memory, options: AttachOptions): () => Segment | undefined {
+  const timeout = requireTimeout(options, 5_000);
+  const words = wordsOf(memory);
+  let deadline: number | undefined;
+  return () => {
+    // [segment.await] No other byte is read before this has loaded 2.
+    const ready = Atomics.load(words, layout.SEGMENT_READY_WORD) >>> 0;
+    if (ready === layout.SEGMENT_READY_READY) {
+      return new (Segment as unknown as Make)(memory, words, readPlan(words));
+    }
+    if (ready > layout.SEGMENT_READY_READY) throwSegmentError("magic");
+    const time = now();
+    if (time < (deadline ??= time + timeout)) return undefined;
+    throwSegmentError("unready", "attach segment: nobody has formatted it");
+  };
 }
 
 /**
@@ -307,8 +318,7 @@ export function requireTimeout(
 export function sharedMemory(size: number): SharedArrayBuffer {
   if (typeof SharedArrayBuffer !== "undefined") return new SharedArrayBuffer(size);
   throwCannot(
-    "make shared memory: this page is not cross-origin isolated, by the headers " +
-      "Cross-Origin-Opener-Policy: same-origin, Cross-Origin-Embedder-Policy: require-corp",
+    "make shared memory: this page is not cross-origin isolated, by its headers COOP and COEP",
   );
 }
 
@@ -371,15 +381,4 @@ function wordsOf(memory: Memory, size: number = layout.SEGMENT_SIZE_MIN): Int32A
     throwSegmentError("size", `use segment: it takes ${size} bytes at a multiple of 128`);
   }
   return new Int32Array(buffer, byteOffset, byteLength >>> 2);
-}
-
-function expectGeometry(segment: Segment, geometry: Geometry): Segment {
-  const isSame = samePlan(place(geometry), segment) &&
-    geometry.channels.every(({ form }, index) => {
-      // In the segment, the channel need not be where this creator would have put it.
-      const { controlOffset, controlSize } = segment.channels[index]!;
-      return form?.matches(segment.words(controlOffset, controlSize)) ?? true;
-    });
-  if (isSame) return segment;
-  throwSegmentError("geometry", "create segment: it has another geometry");
 }
