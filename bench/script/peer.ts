@@ -1,8 +1,8 @@
 /**
  * What a peer of the JavaScript drivers is: one way to bring messages from thread to thread.
  *
- * A peer knows nothing of scenarios: it makes two ends, and the plays drive them. It has one file
- * in `peers/` and one line in `peers.ts`.
+ * A peer knows nothing of scenarios: it makes two ends, and the plays drive them. The files in
+ * `peers/` export those that have their code in common, and `peers.ts` has a line for each.
  *
  * @module
  */
@@ -108,6 +108,24 @@ export interface Peer {
   startPlayer?(place: Place): Promise<Player>;
   /** The other end belongs to the peer: only role `a` is played. */
   readonly alone?: boolean | ((scenario: Scenario) => boolean);
+}
+
+/** What both threads get alike. */
+export function both(value: unknown): Record<Role, Gear> {
+  return { a: { value }, b: { value } };
+}
+
+/** A peer with no second end of ours, that plays in a way of its own. */
+export function lonePeer(decline: Peer["decline"], play: NonNullable<Peer["play"]>): Peer {
+  return {
+    decline,
+    prepare: () => both(undefined),
+    open() {
+      throw new Error("Cannot open: there is no other end");
+    },
+    play,
+    alone: true,
+  };
 }
 
 /** Whether only role `a` is played. */

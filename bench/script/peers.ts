@@ -1,59 +1,60 @@
 /**
- * The peers by their names. A thread loads only the one that it plays.
+ * The peers by their names, in the order in which they take turns. A thread loads only the file of
+ * the peer that it plays.
  *
  * @module
  */
 import type { Peer } from "./peer.ts";
 
-const PEERS: Readonly<Record<string, () => Promise<{ default: Peer }>>> = {
+const PEERS: Readonly<Record<string, () => Promise<{ peers: Readonly<Record<string, Peer>> }>>> = {
   "millrace": () => import("./peers/millrace.ts"),
   "millrace-call": () => import("./peers/millrace_call.ts"),
-  "millrace-lent": () => import("./peers/millrace_lent.ts"),
-  "millrace-many": () => import("./peers/millrace_many.ts"),
-  "millrace-drop-in": () => import("./peers/millrace_drop_in.ts"),
-  "millrace-drop-in-mw": () => import("./peers/millrace_drop_in_mw.ts"),
-  "millrace-metered": () => import("./peers/millrace_metered.ts"),
-  "millrace-fanout": () => import("./peers/millrace_fanout.ts"),
-  "millrace-hub": () => import("./peers/millrace_hub.ts"),
+  "millrace-lent": () => import("./peers/millrace_verbs.ts"),
+  "millrace-many": () => import("./peers/millrace_verbs.ts"),
+  "millrace-drop-in": () => import("./peers/sab_message_port.ts"),
+  "millrace-drop-in-mw": () => import("./peers/sab_message_port.ts"),
+  "millrace-metered": () => import("./peers/millrace_verbs.ts"),
+  "millrace-fanout": () => import("./peers/fanouts.ts"),
+  "millrace-hub": () => import("./peers/fanouts.ts"),
   "millrace-property": () => import("./peers/millrace_property.ts"),
   "millrace-zig": () => import("./peers/millrace_zig.ts"),
-  "millrace-cbor": () => import("./peers/millrace_cbor.ts"),
+  "millrace-cbor": () => import("./peers/codecs.ts"),
   "messageport": () => import("./peers/messageport.ts"),
-  "messageport-each": () => import("./peers/messageport_each.ts"),
-  "broadcast-channel": () => import("./peers/broadcast_channel.ts"),
-  "messageport-transfer": () => import("./peers/messageport_transfer.ts"),
+  "messageport-each": () => import("./peers/fanouts.ts"),
+  "broadcast-channel": () => import("./peers/fanouts.ts"),
+  "messageport-transfer": () => import("./peers/messageport.ts"),
   "sab-message-port": () => import("./peers/sab_message_port.ts"),
-  "sab-message-port-mw": () => import("./peers/sab_message_port_mw.ts"),
+  "sab-message-port-mw": () => import("./peers/sab_message_port.ts"),
   "ringbuf": () => import("./peers/ringbuf.ts"),
   "comlink": () => import("./peers/comlink.ts"),
   "coincident": () => import("./peers/coincident.ts"),
-  "millrace-pool": () => import("./peers/millrace_pool.ts"),
-  "millrace-pool-one": () => import("./peers/millrace_pool_one.ts"),
-  "piscina": () => import("./peers/piscina.ts"),
-  "piscina-many": () => import("./peers/piscina_many.ts"),
-  "workerpool": () => import("./peers/workerpool.ts"),
+  "millrace-pool": () => import("./peers/pools.ts"),
+  "millrace-pool-one": () => import("./peers/pools.ts"),
+  "piscina": () => import("./peers/pools.ts"),
+  "piscina-many": () => import("./peers/pools.ts"),
+  "workerpool": () => import("./peers/pools.ts"),
   "synckit": () => import("./peers/synckit.ts"),
   "thread-stream": () => import("./peers/thread_stream.ts"),
-  "millrace-digest": () => import("./peers/millrace_digest.ts"),
-  "millrace-digest-once": () => import("./peers/millrace_digest_once.ts"),
-  "textbook-sha1": () => import("./peers/textbook_sha1.ts"),
-  "noble-hashes": () => import("./peers/noble_hashes.ts"),
-  "hash-wasm": () => import("./peers/hash_wasm.ts"),
-  "node-crypto": () => import("./peers/node_crypto.ts"),
-  "json": () => import("./peers/json.ts"),
-  "msgpackr": () => import("./peers/msgpackr.ts"),
-  "structured-clone": () => import("./peers/structured_clone.ts"),
-  "floor-atomics-spin": () => import("./peers/floor_atomics_spin.ts"),
-  "floor-atomics-wait": () => import("./peers/floor_atomics_wait.ts"),
-  "floor-codec": () => import("./peers/floor_codec.ts"),
-  "floor-frame": () => import("./peers/floor_frame.ts"),
-  "floor-json": () => import("./peers/floor_json.ts"),
-  "floor-memcpy": () => import("./peers/floor_memcpy.ts"),
+  "millrace-digest": () => import("./peers/digests.ts"),
+  "millrace-digest-once": () => import("./peers/digests.ts"),
+  "textbook-sha1": () => import("./peers/digests.ts"),
+  "noble-hashes": () => import("./peers/digests.ts"),
+  "hash-wasm": () => import("./peers/digests.ts"),
+  "node-crypto": () => import("./peers/digests.ts"),
+  "json": () => import("./peers/codecs.ts"),
+  "msgpackr": () => import("./peers/codecs.ts"),
+  "structured-clone": () => import("./peers/codecs.ts"),
+  "floor-atomics-spin": () => import("./peers/floor_words.ts"),
+  "floor-atomics-wait": () => import("./peers/floor_words.ts"),
+  "floor-codec": () => import("./peers/codecs.ts"),
+  "floor-frame": () => import("./peers/floor_words.ts"),
+  "floor-json": () => import("./peers/floor_words.ts"),
+  "floor-memcpy": () => import("./peers/codecs.ts"),
   "floor-text": () => import("./peers/floor_text.ts"),
-  "floor-text-nap": () => import("./peers/floor_text_nap.ts"),
-  "floor-text-park": () => import("./peers/floor_text_park.ts"),
-  "floor-turn": () => import("./peers/floor_turn.ts"),
-  "floor-turn-park": () => import("./peers/floor_turn_park.ts"),
+  "floor-text-nap": () => import("./peers/floor_text.ts"),
+  "floor-text-park": () => import("./peers/floor_text.ts"),
+  "floor-turn": () => import("./peers/sab_message_port.ts"),
+  "floor-turn-park": () => import("./peers/sab_message_port.ts"),
 };
 
 /** The names of all peers. */
@@ -61,7 +62,7 @@ export const PEER_NAMES: readonly string[] = Object.keys(PEERS);
 
 /** Loads a peer. */
 export async function loadPeer(name: string): Promise<Peer> {
-  const load = PEERS[name];
-  if (load === undefined) throw new Error(`Cannot play ${name}: there is no such peer`);
-  return (await load()).default;
+  const peer = (await PEERS[name]?.())?.peers[name];
+  if (peer === undefined) throw new Error(`Cannot play ${name}: there is no such peer`);
+  return peer;
 }

@@ -6,7 +6,7 @@
  */
 import coincident from "coincident/main";
 import { Control } from "../control.ts";
-import type { CallEnd, Order, Peer, Report } from "../peer.ts";
+import { both, type CallEnd, type Order, type Peer, type Report } from "../peer.ts";
 import type { Player } from "../place.ts";
 import type { Note } from "../web_worker.ts";
 
@@ -27,7 +27,7 @@ const peer: Peer = {
     }
     return wait === "spin" && pin === "one-core" ? "does not spin" : undefined;
   },
-  prepare: () => ({ a: { value: undefined }, b: { value: undefined } }),
+  prepare: () => both(undefined),
   async open() {
     while (started === undefined) await new Promise((resolve) => setTimeout(resolve, 1));
     return new MainEnd(await started);
@@ -64,7 +64,8 @@ const peer: Peer = {
   alone: ({ name }) => name !== "calls",
 };
 
-export default peer;
+/** The peer of this file. */
+export const peers = { "coincident": peer };
 
 /** The end of the main thread, which gets promises. */
 class MainEnd implements CallEnd {

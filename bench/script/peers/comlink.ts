@@ -27,7 +27,8 @@ const peer: Peer = {
   },
 };
 
-export default peer;
+/** The peer of this file. */
+export const peers = { "comlink": peer };
 
 /** What both ends expose, on the port on which each calls the other. */
 interface Api {

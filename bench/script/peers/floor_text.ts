@@ -8,7 +8,7 @@ import type { Scenario } from "../../contract.ts";
 import { type BareEnds, bareEnds, bareMemory } from "../bare_text.ts";
 import { Meter } from "../meter.ts";
 import { type Values, valuesOf } from "../payload.ts";
-import { type BlockingEnd, type End, type EventEnd, kindOf } from "../peer.ts";
+import { type BlockingEnd, both, type End, type EventEnd, kindOf } from "../peer.ts";
 import { type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
 import { check, reportOf } from "../play_echo.ts";
 
@@ -18,17 +18,23 @@ const CAPACITY = 256 * 1024;
 const BATCH = 64;
 
 /** How the ends of such a floor wait. */
-export interface BareWait {
+interface BareWait {
   /** Whether they look for a message before they sleep, where each has a processor. */
   readonly looks: boolean;
   /** Milliseconds that an event loop blocks before it sleeps. */
   readonly nap?: number;
 }
 
-export default textPeer({ looks: true });
+/** The peers of this file: they look before they sleep, nap a tick of the clock, sleep at once. */
+export const peers = {
+  "floor-text": textPeer({ looks: true }),
+  // A sleep with a shorter limit than a tick has a timer set for it.
+  "floor-text-nap": textPeer({ looks: false, nap: 4 }),
+  "floor-text-park": textPeer({ looks: false }),
+};
 
 /** The peer, with ends that wait so. */
-export function textPeer({ looks, nap = 0 }: BareWait): Peer {
+function textPeer({ looks, nap = 0 }: BareWait): Peer {
   return {
     decline({ format, name, ends, pin, fresh = false }, place) {
       if (format !== "json") return "JSON only";
@@ -39,8 +45,7 @@ export function textPeer({ looks, nap = 0 }: BareWait): Peer {
       return nap > 0 && place.name === "chromium" ? "a page must not block" : undefined;
     },
     prepare() {
-      const memory = bareMemory(CAPACITY);
-      return { a: { value: memory }, b: { value: memory } };
+      return both(bareMemory(CAPACITY));
     },
     open({ gear, role, scenario }: Order): End {
       const ends = bareEnds(gear as SharedArrayBuffer, role, looks && scenario.pin === "free");

@@ -2,7 +2,7 @@
 import { type Codec, Port, type PortCreateOptions, portMemory } from "../../../impl-ts/src/mod.ts";
 import { readInto, tryReadInto } from "../../../impl-ts/src/more/raw.ts";
 import type { Scenario } from "../../contract.ts";
-import { type BlockingEnd, type End, type EventEnd, kindOf } from "../peer.ts";
+import { type BlockingEnd, both, type End, type EventEnd, kindOf } from "../peer.ts";
 import { type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
 import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
 import { sampleOf } from "../payload_value.ts";
@@ -36,6 +36,11 @@ export function openPort<Value>(
   } as PortCreateOptions<Value, Value>);
 }
 
+/** Makes the memory of a port for a scenario. */
+export function sharedPort(scenario: Scenario) {
+  return both(portMemory(portOptions(scenario)));
+}
+
 /** What every blocking end of a port has beside its verbs. */
 export abstract class PortEnd<Value> {
   readonly kind = "blocking";
@@ -63,10 +68,7 @@ const peer: Peer = {
     const isLost = name === "values" && !sampleOf(payload).isPlain;
     return isLost ? "JSON cannot carry it" : undefined;
   },
-  prepare({ ...scenario }) {
-    const memory = portMemory(portOptions(scenario));
-    return { a: { value: memory }, b: { value: memory } };
-  },
+  prepare: sharedPort,
   open(order): End {
     const { scenario, role } = order;
     if (kindOf(scenario, role) === "events") return new PortEvents(openPort(order), scenario);
@@ -79,7 +81,8 @@ const peer: Peer = {
   },
 };
 
-export default peer;
+/** The peer of this file. */
+export const peers = { "millrace": peer };
 
 /** Both ends on one thread. */
 async function playAlone(order: Order): Promise<Report> {
@@ -146,7 +149,7 @@ export class PortJson extends PortEnd<unknown> implements BlockingEnd {
 }
 
 /** The interface of a `MessagePort`. */
-export class PortEvents implements EventEnd {
+class PortEvents implements EventEnd {
   readonly kind = "events";
   readonly tells = true;
   readonly #port: Port;

@@ -1,7 +1,7 @@
 /** Our calls, blocking or as promises. @module */
 import { type Remote, remote, serve } from "../../../impl-ts/src/call/call.ts";
 import { type Port, portMemory } from "../../../impl-ts/src/mod.ts";
-import { type CallEnd, kindOf, PATIENCE_MS, type Peer } from "../peer.ts";
+import { both, type CallEnd, kindOf, PATIENCE_MS, type Peer } from "../peer.ts";
 import { openPort, portOptions } from "./millrace.ts";
 
 /** Of the ring: calls are small. */
@@ -21,7 +21,7 @@ const peer: Peer = {
   },
   prepare(scenario) {
     const memory = portMemory(portOptions(scenario, CAPACITY));
-    return { a: { value: memory }, b: { value: memory } };
+    return both(memory);
   },
   open(order) {
     const blocks = kindOf(order.scenario, order.role) === "blocking";
@@ -29,7 +29,8 @@ const peer: Peer = {
   },
 };
 
-export default peer;
+/** The peer of this file. */
+export const peers = { "millrace-call": peer };
 
 /** One side of a port, of whatever transport. */
 export class CallingPort implements CallEnd {

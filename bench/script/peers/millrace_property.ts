@@ -8,7 +8,7 @@ import { SharedProperties } from "../../../impl-ts/src/property/property.ts";
 import type { PropertyReader } from "../../../impl-ts/src/property/property.ts";
 import type { Scenario } from "../../contract.ts";
 import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
-import { type BlockingEnd, type End, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
+import { type BlockingEnd, both, type End, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
 
 type Box = { there: unknown; back: unknown };
 
@@ -21,12 +21,13 @@ const peer: Peer = {
   prepare({ size }) {
     const properties = { there: { writer: 0, size }, back: { writer: 1, size } };
     const { memory } = SharedProperties.create<Box>({ properties, endpoint: 2 });
-    return { a: { value: memory }, b: { value: memory } };
+    return both(memory);
   },
   open: (order): End => new BoxEnd(order),
 };
 
-export default peer;
+/** The peer of this file. */
+export const peers = { "millrace-property": peer };
 
 class BoxEnd implements BlockingEnd {
   readonly kind = "blocking";

@@ -8,7 +8,14 @@ import { Port, portGeometry, segmentSize } from "../../../impl-ts/src/mod.ts";
 import { readInto } from "../../../impl-ts/src/more/raw.ts";
 import { loadMillrace, type WasmPort } from "../../../impl-zig/wasm.ts";
 import type { Scenario } from "../../contract.ts";
-import { type BlockingEnd, type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
+import {
+  type BlockingEnd,
+  both,
+  type Order,
+  PATIENCE_MS,
+  type Peer,
+  type Report,
+} from "../peer.ts";
 import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
 import { portOptions } from "./millrace.ts";
 
@@ -49,7 +56,7 @@ const peer: Peer = {
     const module =
       await (modules[name] ??= place.readWasm(name).then((bytes) => WebAssembly.compile(bytes)));
     const value: Gear = { memory, module, address: PAGES_BELOW * PAGE, size };
-    return { a: { value }, b: { value } };
+    return both(value);
   },
   async open({ gear, role, scenario }: Order) {
     const { memory, module, address, size } = gear as Gear;
@@ -66,7 +73,8 @@ const peer: Peer = {
   },
 };
 
-export default peer;
+/** The peer of this file. */
+export const peers = { "millrace-zig": peer };
 
 /** Compiled once: a new module would begin anew with the engine's slower code. */
 const modules: Record<string, Promise<WebAssembly.Module>> = {};

@@ -42,7 +42,8 @@ const peer: Peer = {
   open: (order: Order) => new RingEnd(order),
 };
 
-export default peer;
+/** The peer of this file. */
+export const peers = { "ringbuf": peer };
 
 class RingEnd implements BlockingEnd {
   readonly kind = "blocking";

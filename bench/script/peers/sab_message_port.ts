@@ -1,13 +1,26 @@
-/** `sab-message-port`, out of the folder that was given with `--sab-message-port`. @module */
+/**
+ * The interface of `sab-message-port`: the original, out of the folder that was given with
+ * `--sab-message-port`, our own library that takes its place, and the floor of both, which does
+ * with no library what is played of it. All are driven by the same code.
+ *
+ * @module
+ */
 import type { Scenario } from "../../contract.ts";
-import { type BlockingEnd, declineForEvents, type End, type EventEnd, kindOf } from "../peer.ts";
-import { type Order, PATIENCE_MS, type Peer } from "../peer.ts";
+import {
+  type BlockingEnd,
+  both,
+  declineForEvents,
+  type End,
+  type EventEnd,
+  kindOf,
+} from "../peer.ts";
+import { type Order, PATIENCE_MS, type Peer, type Role } from "../peer.ts";
 import { sends } from "../play_stream.ts";
 import type { Place } from "../place.ts";
 import { type Values, valuesOf } from "../payload.ts";
 
 /** What is used of a port of the library. */
-export interface SabPort {
+interface SabPort {
   postMessage(value: unknown): Promise<void> | undefined;
   read(timeout: number): unknown;
   read(timeout: number, blocking: true, count: number): unknown[];
@@ -16,8 +29,8 @@ export interface SabPort {
 }
 
 /** What is used of the library. */
-export interface SabLibrary {
-  SABMessagePort: new (side: "a" | "b", memory: SharedArrayBuffer) => SabPort;
+interface SabLibrary {
+  SABMessagePort: new (side: Role, memory: SharedArrayBuffer, looks?: boolean) => SabPort;
   MWChannel: {
     new (side: "m"): SabPort & { postInit(): [unknown, Transferable[]] };
     from(message: unknown): SabPort;
@@ -34,32 +47,41 @@ const MANY = 1_000;
 const SLICE_MS = 10;
 
 /** A library with that interface, and why it is not there. */
-export interface SabSource {
+interface SabSource {
   decline(place: Place): string | undefined;
   load(place: Place): Promise<SabLibrary>;
+  /** Of the floor: whether its ends look before they sleep. */
+  looks?(scenario: Scenario): boolean;
 }
 
 /** The original. */
-export const ORIGINAL: SabSource = {
+const ORIGINAL: SabSource = {
   decline: ({ sabMessagePort }) =>
     sabMessagePort === undefined ? "is given with --sab-message-port DIR" : undefined,
   load: (place) => import(place.moduleUrl("sab-message-port")),
 };
 
-export default sabPeer(ORIGINAL);
+/** Our own. */
+const DROP_IN: SabSource = {
+  decline: () => undefined,
+  load: async () =>
+    await import("../../../impl-ts/src/compat/sab_message_port.ts") as unknown as SabLibrary,
+};
 
 /** The peer of a library: its `SABMessagePort`, in its best mode for each scenario. */
-export function sabPeer(source: SabSource): Peer {
+function sabPeer(source: SabSource): Peer {
   return {
     decline: (scenario, place) => declineSab(source, scenario, place),
     prepare() {
-      const memory = new SharedArrayBuffer(SIZE);
-      return { a: { value: memory }, b: { value: memory } };
+      return both(new SharedArrayBuffer(SIZE));
     },
     async open(order: Order, place): Promise<End> {
       const { gear, role, scenario } = order;
       const { SABMessagePort } = await source.load(place);
-      const port = new SABMessagePort(role, gear as SharedArrayBuffer);
+      const memory = gear as SharedArrayBuffer;
+      const port = source.looks === undefined
+        ? new SABMessagePort(role, memory)
+        : new SABMessagePort(role, memory, source.looks(scenario));
       const isBlocking = kindOf(scenario, role) === "blocking";
       if (isOneWay(scenario)) {
         if (sends(order) || !isBlocking) return new SabEvents(port, scenario);
@@ -72,13 +94,40 @@ export function sabPeer(source: SabSource): Peer {
   };
 }
 
+/**
+ * The peer of a library: its `MWChannel`, for a main thread and a worker. Down through shared
+ * memory, where the worker blocks, and up through a `MessagePort`.
+ */
+function mwPeer(source: SabSource): Peer {
+  return {
+    decline(scenario, place) {
+      if (scenario.ends !== "main-worker") return "is of a main thread and a worker";
+      return declineSab(source, scenario, place);
+    },
+    async prepare(_scenario, place) {
+      const { MWChannel } = await source.load(place);
+      const channel = new MWChannel("m");
+      const [value, transfer] = channel.postInit();
+      return { a: { value: channel }, b: { value, transfer } };
+    },
+    async open(order: Order, place): Promise<End> {
+      const { gear, role, scenario } = order;
+      if (role === "a") return new SabEvents(gear as SabPort, scenario);
+      const { MWChannel } = await source.load(place);
+      const port = MWChannel.from(gear);
+      if (!isOneWay(scenario)) return new SabBlocking(port, scenario);
+      return sends(order) ? new SabEvents(port, scenario) : new SabReader(port, scenario);
+    },
+  };
+}
+
 /** Whether nothing comes back: a burst has an answer, unless it is the only one. */
-export function isOneWay({ name, fresh = false }: Scenario): boolean {
+function isOneWay({ name, fresh = false }: Scenario): boolean {
   return name === "stream" || name === "load" || name === "burst" && fresh;
 }
 
 /** Why such a library cannot do this. */
-export function declineSab(
+function declineSab(
   source: SabSource,
   scenario: Scenario,
   place: Place,
@@ -89,7 +138,7 @@ export function declineSab(
 }
 
 /** Only receives, and blocks; takes all messages that are there. */
-export class SabReader implements BlockingEnd {
+class SabReader implements BlockingEnd {
   readonly kind = "blocking";
   readonly #port: SabPort;
   readonly #values: Values;
@@ -119,7 +168,7 @@ export class SabReader implements BlockingEnd {
 }
 
 /** Receives and sends on an event loop. */
-export class SabEvents implements EventEnd {
+class SabEvents implements EventEnd {
   readonly kind = "events";
   readonly tells = true;
   /** About twice as fast as to send on and on, which makes parts that wait for each other. */
@@ -151,7 +200,7 @@ export class SabEvents implements EventEnd {
  * Blocks until a message comes, which is the library's fastest way. It writes on the event loop,
  * however, so that what was sent has to be awaited before the thread blocks again.
  */
-export class SabBlocking extends SabEvents {
+class SabBlocking extends SabEvents {
   #sent: void | Promise<void> = undefined;
   #isOpen = true;
 
@@ -197,3 +246,36 @@ export class SabBlocking extends SabEvents {
     }
   }
 }
+
+/** The scenarios of the goals of the floor. */
+const TURN_NAMES = ["echo", "stream", "burst", "cold"];
+
+/**
+ * What one turn has posted becomes one text, or several if there is much, and goes through shared
+ * memory. Its ends may look before they sleep, where each has a processor.
+ */
+function turnPeer(looks: boolean): Peer {
+  const peer = sabPeer({
+    decline: () => undefined,
+    load: async () => await import("../bare_turn.ts") as unknown as SabLibrary,
+    looks: ({ pin, wait }) => looks && pin === "free" && wait !== "park",
+  });
+  return {
+    ...peer,
+    decline(scenario, place) {
+      if (!TURN_NAMES.includes(scenario.name)) return "is of the goals of the drop-in";
+      if (!looks && (scenario.pin !== "free" || !scenario.fresh)) return "is of fresh threads";
+      return peer.decline(scenario, place);
+    },
+  };
+}
+
+/** The peers of this file. */
+export const peers = {
+  "sab-message-port": sabPeer(ORIGINAL),
+  "sab-message-port-mw": mwPeer(ORIGINAL),
+  "millrace-drop-in": sabPeer(DROP_IN),
+  "millrace-drop-in-mw": mwPeer(DROP_IN),
+  "floor-turn": turnPeer(true),
+  "floor-turn-park": turnPeer(false),
+};

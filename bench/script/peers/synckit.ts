@@ -1,7 +1,7 @@
 /** `synckit`: a function of another thread that is called as if it were here. @module */
 import { createSyncFn } from "synckit";
 import { CallingEnd } from "../calling_end.ts";
-import type { Order, Peer } from "../peer.ts";
+import { both, type Order, type Peer } from "../peer.ts";
 
 /** The channel on which its thread says that it serves. */
 const STARTED = "synckit-started";
@@ -14,7 +14,7 @@ const peer: Peer = {
     if (ends !== "workers") return "the caller blocks";
     return wait === "spin" && pin === "one-core" ? "does not spin" : undefined;
   },
-  prepare: () => ({ a: { value: undefined }, b: { value: undefined } }),
+  prepare: () => both(undefined),
   async open({ scenario, isNew }: Order, place) {
     // It keeps its thread, and returns the same function for the same module.
     const started = isNew ? untilStarted() : undefined;
@@ -25,7 +25,8 @@ const peer: Peer = {
   alone: true,
 };
 
-export default peer;
+/** The peer of this file. */
+export const peers = { "synckit": peer };
 
 /** Settles when its thread serves: its first call would begin with the start of that otherwise. */
 function untilStarted(): Promise<void> {

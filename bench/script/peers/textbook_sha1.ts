@@ -4,8 +4,6 @@
  *
  * @module
  */
-import { digestPeer } from "../play_digest.ts";
-
 /** A text, or bytes. */
 export type Message = string | ArrayLike<number>;
 
@@ -81,5 +79,3 @@ function f(t: number, x: number, y: number, z: number): number {
 function K(t: number): number {
   return [0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6][Math.floor(t / 20)]!;
 }
-
-export default digestPeer(() => (bytes) => Uint8Array.from(textbookSha1(bytes)));

@@ -1,6 +1,6 @@
 /** `thread-stream`: text into a `Writable` of another thread, for Node's loggers. @module */
 import ThreadStream from "thread-stream";
-import type { EventEnd, Order, Peer, Report } from "../peer.ts";
+import { both, type EventEnd, type Order, type Peer, type Report } from "../peer.ts";
 import { valuesOf } from "../payload.ts";
 import type { Place } from "../place.ts";
 import { playOf } from "../plays.ts";
@@ -23,7 +23,7 @@ const peer: Peer = {
     if (ends !== "workers") return "the other end is a worker";
     return format === "json" ? undefined : "takes text only";
   },
-  prepare: () => ({ a: { value: undefined }, b: { value: undefined } }),
+  prepare: () => both(undefined),
   open() {
     throw new Error("Cannot open: the worker belongs to the library");
   },
@@ -48,7 +48,8 @@ const peer: Peer = {
   alone: true,
 };
 
-export default peer;
+/** The peer of this file. */
+export const peers = { "thread-stream": peer };
 
 /**
  * The stream of this thread, and its worker. The library holds a stream weakly as soon as its

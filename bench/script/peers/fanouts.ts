@@ -1,20 +1,25 @@
 /**
- * What the peers of `fanout` have in common: one writer in a worker, which starts those of its
- * readers, and as many messages as all of them get within a while.
+ * The peers of `fanout`: one writer in a worker, which starts those of its readers, and as many
+ * messages as all of them get within a while.
  *
  * @module
  */
-import type { Scenario } from "../contract.ts";
-import { type BlockingEnd, type EventEnd, type Gear, type Order, PATIENCE_MS } from "./peer.ts";
-import type { Peer, Report } from "./peer.ts";
-import type { Place, Player } from "./place.ts";
-import { nextTurn } from "./next_turn.ts";
-import { check } from "./play_echo.ts";
+import { FanoutReader, FanoutWriter } from "../../../impl-ts/src/fanout/fanout.ts";
+import type { FanoutHandoff } from "../../../impl-ts/src/fanout/fanout.ts";
+import { Port, type PortHandoff } from "../../../impl-ts/src/mod.ts";
+import { Hub } from "../../../impl-ts/src/more/hub.ts";
+import type { Scenario } from "../../contract.ts";
+import { nextTurn } from "../next_turn.ts";
+import { valuesOf } from "../payload.ts";
+import { type BlockingEnd, type EventEnd, type Gear, lonePeer, type Order } from "../peer.ts";
+import { PATIENCE_MS, type Peer, type Report } from "../peer.ts";
+import type { Place, Player } from "../place.ts";
+import { check } from "../play_echo.ts";
 
 /** Bounds every wait of a verb that blocks. */
-export const WAIT = { timeout: PATIENCE_MS };
+const WAIT = { timeout: PATIENCE_MS };
 /** Bytes of each ring of ours. */
-export const CAPACITY = 256 * 1024;
+const CAPACITY = 256 * 1024;
 /** Messages between two looks at the clock, and at how far the readers are. */
 const STEP = 64;
 const WINDOW = 4_096;
@@ -24,7 +29,7 @@ const TURNS = 8;
 const LINE = 32;
 
 /** The side of the writer. */
-export interface Sender {
+interface Sender {
   /** What each reader gets. */
   readonly gears: readonly Gear[];
   /** Sends one to all. */
@@ -37,7 +42,7 @@ export interface Sender {
 }
 
 /** The side of a reader: only what it takes. */
-export type Taker =
+type Taker =
   | Pick<BlockingEnd, "kind" | "receive" | "close">
   | Pick<EventEnd, "kind" | "listen" | "close">;
 
@@ -52,24 +57,19 @@ interface TakerGear {
 const players: Player[] = [];
 
 /** A peer of `fanout`, by how its two sides are made. */
-export function fanoutPeer(
+function fanoutPeer(
   openSender: (scenario: Scenario, readers: number) => Sender,
   openTaker: (gear: unknown, scenario: Scenario) => Taker,
 ): Peer {
-  return {
-    decline: ({ name }) => name === "fanout" ? undefined : "only one writer and its readers",
-    prepare: () => ({ a: { value: undefined }, b: { value: undefined } }),
-    open() {
-      throw new Error("Cannot open: a fanout has more than two ends");
-    },
-    play(order, place) {
+  return lonePeer(
+    ({ name }) => name === "fanout" ? undefined : "only one writer and its readers",
+    (order, place) => {
       if (order.role === "a") return playSender(openSender, order, place);
       const { gear, counts, index } = order.gear as TakerGear;
       const taker = openTaker(gear, order.scenario);
       return playTaker(taker, new Int32Array(counts), index);
     },
-    alone: true,
-  };
+  );
 }
 
 async function playSender(
@@ -176,3 +176,103 @@ async function playTaker(taker: Taker, words: Int32Array, index: number): Promis
     await taker.close();
   }
 }
+
+/** What an end of ours is made with. */
+function optionsOf({ format, wait }: Scenario) {
+  const codec = format === "bytes" ? "bytes" : "json";
+  return { codec, ...wait === "park" ? { spin: 0 } : {} } as const;
+}
+
+/** The peers of this file. */
+export const peers = {
+  /** Ours in mode `hold`: the slowest reader holds the writer back. */
+  "millrace-fanout": fanoutPeer((scenario, readers) => {
+    const options = { ...optionsOf(scenario), readers, capacity: CAPACITY };
+    const writer = FanoutWriter.create<unknown>(options);
+    const values = valuesOf(scenario);
+    return {
+      gears: Array.from({ length: readers }, (_, reader) => ({ value: writer.handoff(reader) })),
+      turns: false,
+      send: (number) => writer.write(values.with(number), WAIT),
+      close: () => writer.close(),
+    };
+  }, (gear, scenario) => {
+    const reader = FanoutReader.from<unknown>(gear as FanoutHandoff, optionsOf(scenario));
+    const values = valuesOf(scenario);
+    return {
+      kind: "blocking",
+      receive: () => values.numberOf(reader.read(WAIT)),
+      close: () => reader.close(),
+    };
+  }),
+  /** The same by hand over our hub: each message is written to each port. */
+  "millrace-hub": fanoutPeer((scenario, readers) => {
+    const hub = Hub.create<unknown>(readers, { ...optionsOf(scenario), capacity: CAPACITY });
+    const values = valuesOf(scenario);
+    return {
+      gears: hub.ports.map((port) => ({ value: port.handoff() })),
+      turns: false,
+      send(number) {
+        const value = values.with(number);
+        for (const port of hub.ports) port.write(value, WAIT);
+      },
+      close: () => hub.close(),
+    };
+  }, (gear, scenario) => {
+    const port = Port.from<unknown>(gear as PortHandoff, optionsOf(scenario));
+    const values = valuesOf(scenario);
+    return {
+      kind: "blocking",
+      receive: () => values.numberOf(port.read(WAIT)),
+      close: () => port.close(),
+    };
+  }),
+  /** A `MessagePort` for each reader, to each of which every message is posted. */
+  "messageport-each": fanoutPeer((scenario, readers) => {
+    const channels = Array.from({ length: readers }, () => new MessageChannel());
+    const values = valuesOf(scenario);
+    return {
+      gears: channels.map(({ port2 }) => ({ value: port2, transfer: [port2] })),
+      turns: true,
+      send(number) {
+        const value = values.with(number);
+        for (const { port1 } of channels) port1.postMessage(value);
+      },
+      close() {
+        for (const { port1 } of channels) port1.close();
+      },
+    };
+  }, (gear, scenario) => {
+    const port = gear as MessagePort;
+    const values = valuesOf(scenario);
+    return {
+      kind: "events",
+      listen: (take) => port.onmessage = ({ data }) => take(values.numberOf(data)),
+      close: () => port.close(),
+    };
+  }),
+  /**
+   * The runtime's own, one object for each reader. That of Deno loses messages of which some
+   * hundred are unread, and says nothing: there, all are to be taken before the next ones.
+   */
+  "broadcast-channel": fanoutPeer((scenario, readers) => {
+    const name = `millrace-${crypto.randomUUID()}`;
+    const channel = new BroadcastChannel(name);
+    const values = valuesOf(scenario);
+    return {
+      gears: Array.from({ length: readers }, () => ({ value: name })),
+      turns: true,
+      ..."Deno" in globalThis ? { window: 0 } : {},
+      send: (number) => channel.postMessage(values.with(number)),
+      close: () => channel.close(),
+    };
+  }, (gear, scenario) => {
+    const channel = new BroadcastChannel(gear as string);
+    const values = valuesOf(scenario);
+    return {
+      kind: "events",
+      listen: (take) => channel.onmessage = ({ data }) => take(values.numberOf(data)),
+      close: () => channel.close(),
+    };
+  }),
+};
