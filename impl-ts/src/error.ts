@@ -6,7 +6,10 @@
  * @module
  */
 
-import { type ReasonCode as LayoutReason, reasonName } from "./memory/layout.ts";
+import { type ReasonCode as LayoutReason, reasonName, reasonValue } from "./memory/layout.ts";
+
+// Other entries have copies of the layout's numbers, and need none of this table.
+export { reasonName, reasonValue };
 
 /**
  * A reason code of the specification, which can stand in shared memory.

@@ -11,9 +11,10 @@ import {
   MessageError,
   type MillraceError,
   type ReasonCode,
+  reasonValue,
   throwRangeError,
 } from "../error.ts";
-import { layout, reasonValue } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import type { Incoming } from "../pipe/incoming.ts";
 import {
   accept,

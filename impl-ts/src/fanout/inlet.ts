@@ -18,11 +18,11 @@ import {
   takeCopy,
 } from "../codec/codec.ts";
 import { copyInto, KeptTarget } from "../codec/payload.ts";
-import { MillraceError, raise, throwRangeError } from "../error.ts";
+import { MillraceError, raise, reasonName, throwRangeError } from "../error.ts";
 import { BROKEN, Place, SOUND } from "./place.ts";
 import type { FanoutReaderOptions } from "./reader.ts";
 import { FrameReader, Head } from "../ring/frame.ts";
-import { layout, reasonName } from "../memory/layout.ts";
+import { layout } from "../memory/layout.ts";
 import { closeLink, Link } from "../pipe/link.ts";
 import { MAX_JSON_SIZE, MAX_MESSAGE_SIZE } from "../pipe/options.ts";
 import { closedError, ownError, peerError } from "../pipe/tend.ts";
