@@ -149,7 +149,8 @@ interface Scratch {
 // whoever fills a scratch has its content copied, or decoded, before anybody else can fill it. Each
 // is made for the first text. An audio worklet, which has neither encoder nor decoder, moves bytes
 // only.
-let outgoing: Scratch | undefined;
+let encoded: Uint8Array | undefined;
+let lastEncoded: Uint8Array | undefined;
 let incoming: Scratch | undefined;
 let encoder: TextEncoder | undefined;
 let plainDecoder: TextDecoder | undefined;
@@ -166,21 +167,23 @@ function firstOf(scratch: Scratch, size: number): Uint8Array {
   return view.length === size ? view : scratch.view = scratch.bytes.subarray(0, size);
 }
 
-const textEncoder = (): TextEncoder => encoder ??= new TextEncoder();
-
 /**
  * Encodes a text that is well-formed, into memory that the next text overwrites if it is short: see
  * `isScratch`. Not straight into the ring, whose place can be claimed only when the size is known.
  */
 export function encodeText(text: string): Uint8Array {
+  encoder ??= new TextEncoder();
   // One UTF-16 unit takes at most three bytes.
-  if (text.length * 3 > Size.SCRATCH) return textEncoder().encode(text);
-  outgoing ??= makeScratch();
-  return firstOf(outgoing, textEncoder().encodeInto(text, outgoing.bytes).written);
+  if (text.length * 3 > Size.SCRATCH) return encoder.encode(text);
+  encoded ??= new Uint8Array(Size.SCRATCH);
+  const { written } = encoder.encodeInto(text, encoded);
+  // Most texts are as long as the last.
+  if (written !== lastEncoded?.length) lastEncoded = encoded.subarray(0, written);
+  return lastEncoded;
 }
 
 /** Whether bytes are in memory that the next text overwrites. */
-export const isScratch = (bytes: Uint8Array): boolean => bytes.buffer === outgoing?.bytes.buffer;
+export const isScratch = (bytes: Uint8Array): boolean => bytes.buffer === encoded?.buffer;
 
 /** Encodes a value by a codec of the application, whose memory the bytes may be. */
 export function encodeBy(codec: AnyCodec, value: unknown): Uint8Array {
@@ -300,7 +303,8 @@ function shown(value: unknown): string {
  */
 export function encodeJson(value: unknown): Uint8Array {
   try {
-    return textEncoder().encode(JSON.stringify(value));
+    encoder ??= new TextEncoder();
+    return encoder.encode(JSON.stringify(value));
   } catch (cause) {
     throw lostError("message.json", "it is nested too deeply", { cause });
   }

@@ -72,7 +72,7 @@ export class MailboxLink extends Link {
       bits: 0,
       queue: [],
       takers: [],
-      place: ({ text }: Send) => {
+      place: (_: Outgoing, { text }: Send) => {
         if (!side.checkTurn()) return false;
         if (!parts) {
           const source = encodeText(text!);

@@ -12,8 +12,8 @@ import { extentOf, Head } from "../ring/frame.ts";
 import type { Side } from "../ring/side.ts";
 
 /** Where the kind and the flags stand in the second word of a header. */
-export const KIND_SHIFT: number = 8 * (layout.FRAME_KIND_OFFSET - 4);
-export const FLAGS_SHIFT: number = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
+const KIND_SHIFT: number = 8 * (layout.FRAME_KIND_OFFSET - 4);
+const FLAGS_SHIFT: number = 8 * (layout.FRAME_FLAGS_OFFSET - 4);
 const FIRST = layout.FRAME_FLAG_FIRST;
 const LAST = layout.FRAME_FLAG_LAST;
 const CANCEL = layout.FRAME_FLAG_CANCEL;
@@ -29,25 +29,43 @@ export interface Passed {
 }
 
 /** Counts the messages in the frames between two positions. */
-export function countBetween({ words, base, capacity }: Side, from: number, to: number): number {
+export function countBetween(side: Side, from: number, to: number): number {
   const passed: Passed = { messages: 0, bytes: 0, begun: 0 };
+  walk(side, from, to, passed);
+  return passed.messages;
+}
+
+/**
+ * Passes the frames between two positions. `begin` is called with the word at which each first
+ * frame of a message begins.
+ */
+export function walk(
+  { words, base, capacity }: Side,
+  from: number,
+  to: number,
+  passed: Passed,
+  begin?: (index: number) => void,
+): void {
   let left = (to - from) | 0;
-  if (left > capacity) return 0;
+  if (left > capacity) return;
   for (let at = from; left > 0;) {
     const index = (base + (at & (capacity - 1))) >> 2;
     const size = words[index]!;
     const word = words[index + 1]!;
     if (size < 0 || size > left - HEADER_SIZE) break;
     const extent = extentOf(size);
-    if (isMessage((word >>> KIND_SHIFT) & 0xff)) pass(passed, (word >>> FLAGS_SHIFT) & 0xff, size);
+    if (isMessage((word >>> KIND_SHIFT) & 0xff)) {
+      const flags = (word >>> FLAGS_SHIFT) & 0xff;
+      pass(passed, flags, size);
+      if ((flags & FIRST) !== 0) begin?.(index);
+    }
     at = (at + extent) | 0;
     left -= extent;
   }
-  return passed.messages;
 }
 
 /** Counts a frame of a message; a message counts with its last one. */
-export function pass(passed: Passed, all: number, size: number): void {
+function pass(passed: Passed, all: number, size: number): void {
   const flags = all & (FIRST | LAST | CANCEL);
   if (flags === Head.WHOLE) {
     passed.messages++;
@@ -65,7 +83,7 @@ export function pass(passed: Passed, all: number, size: number): void {
 }
 
 /** Whether frames of this kind belong to messages. */
-export function isMessage(kind: number): boolean {
+function isMessage(kind: number): boolean {
   return kind === layout.FRAME_KIND_DATA ||
     (kind >= layout.FRAME_KIND_CALL && kind <= layout.FRAME_KIND_THROW);
 }

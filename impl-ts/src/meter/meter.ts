@@ -25,12 +25,13 @@ import { throwCannot } from "../error.ts";
 import { systemTime } from "../memory/clock.ts";
 import type { Reader, Writer } from "../pipe/ends.ts";
 import type { Link } from "../pipe/link.ts";
+import { place } from "../pipe/outgoing.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import type { Stats } from "../wait/endpoint.ts";
 import { followSystem, microseconds } from "./clock.ts";
 import { MeteredDelivery } from "./delivery.ts";
 import { IncomingGauge, MeteredFrame, MeteredIncoming } from "./incoming.ts";
-import { MeteredOutgoing, OutgoingGauge, overLink } from "./outgoing.ts";
+import { OutgoingGauge, overLink } from "./outgoing.ts";
 import type { IncomingFigures, MeterSnapshot, OutgoingFigures } from "./snapshot.ts";
 import type { Tally } from "./tally.ts";
 
@@ -120,7 +121,7 @@ export class Meter {
   constructor(end: Meterable) {
     const { link } = end;
     const { outgoing, incoming, delivery, endpoint } = link;
-    if (outgoing instanceof MeteredOutgoing || incoming instanceof MeteredIncoming) {
+    if (outgoing && outgoing.place !== place || incoming instanceof MeteredIncoming) {
       throwCannot("meter: it has a meter already");
     }
     this.#link = link;
@@ -129,7 +130,7 @@ export class Meter {
     this.#since = microseconds();
     if (outgoing !== undefined) {
       const gauge = this.#outgoing = new OutgoingGauge(outgoing);
-      this.#become(outgoing, MeteredOutgoing.prototype, gauge);
+      outgoing.place = gauge.place;
       this.#become(link, overLink(Object.getPrototypeOf(link)), gauge);
     }
     if (incoming !== undefined) {
@@ -242,6 +243,7 @@ export class Meter {
   /** Ends the metering. The figures stay available. A second call does nothing. */
   close(): void {
     for (const [part, kind] of this.#kinds) Object.setPrototypeOf(part, kind);
+    if (this.#outgoing && this.#kinds.size > 0) this.#link.outgoing!.place = place;
     this.#kinds.clear();
   }
 

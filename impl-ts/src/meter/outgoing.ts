@@ -7,14 +7,12 @@
 import { layout } from "../memory/layout.ts";
 import type { Link } from "../pipe/link.ts";
 import { For } from "../pipe/tend.ts";
-import { Outgoing, type Send } from "../pipe/outgoing.ts";
-import { placeOf } from "../ring/side.ts";
+import { type Outgoing, place, type Send } from "../pipe/outgoing.ts";
 import { microseconds, timeOf } from "./clock.ts";
-import { countBetween, FLAGS_SHIFT, isMessage, KIND_SHIFT, pass, type Passed } from "./frames.ts";
+import { countBetween, type Passed, walk } from "./frames.ts";
 import { Tally } from "./tally.ts";
 
 const TIME = layout.FRAME_TIME_OFFSET >> 2;
-const FIRST = layout.FRAME_FLAG_FIRST;
 const END = layout.FRAME_KIND_END;
 
 /** The figures of one outgoing direction. */
@@ -36,16 +34,23 @@ export class OutgoingGauge implements Passed {
     this.#outgoing = outgoing;
   }
 
-  /** Counts a frame that is finished, and returns its `time`, 0 if it has none. [meter.time] */
-  count(size: number, kindWord: number): number {
-    if (!isMessage((kindWord >>> KIND_SHIFT) & 0xff)) return 0;
-    const flags = (kindWord >>> FLAGS_SHIFT) & 0xff;
-    pass(this, flags, size);
-    return (flags & FIRST) === 0 ? 0 : timeOf(microseconds());
-  }
+  /** Takes the place of `place`, and counts what that has placed, before it is published. */
+  readonly place: typeof place = (out, message) => {
+    const before = out.cursor;
+    const isPlaced = place(out, message);
+    // A claim is not finished yet.
+    if (message.count > 0) walk(out, before, out.cursor, this, this.#stamp);
+    if (!isPlaced && out.first === message) this.#noteWait(message);
+    return isPlaced;
+  };
+
+  /** Sets the `time` of a message at its first frame. [meter.time] */
+  readonly #stamp = (index: number): void => {
+    this.#outgoing.words[index + TIME] = timeOf(microseconds());
+  };
 
   /** Notes that a message of the queue finds no room, so that it has to wait. */
-  noteWait(message: Send): void {
+  #noteWait(message: Send): void {
     if (message.kind === END || message.flags !== 0 || this.#waiting === message) return;
     const { settle } = message;
     this.#begin(message);
@@ -100,24 +105,6 @@ export class OutgoingGauge implements Passed {
     this.settleClaim();
     this.messages = this.bytes = this.stalls = 0;
     this.stall.clear();
-  }
-}
-
-/** An outgoing side that reports to its gauge. The meter turns a side into one, and back. */
-export class MeteredOutgoing extends Outgoing {
-  /** Set by the meter. */
-  declare gauge: OutgoingGauge;
-
-  override place(message: Send): boolean {
-    const isPlaced = super.place(message);
-    if (!isPlaced && this.first === message) this.gauge.noteWait(message);
-    return isPlaced;
-  }
-
-  override finish(size: number, kindWord: number, tag: number): void {
-    const at = placeOf(this) / 4;
-    super.finish(size, kindWord, tag);
-    this.words[at + TIME] = this.gauge.count(size, kindWord);
   }
 }
 

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { NO_BYTES } from "../codec/codec.ts";
 import { requireOptions, throwCannot } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { requireInteger } from "../memory/plan.ts";
@@ -21,19 +22,14 @@ import {
   type WritingEnd,
 } from "../pipe/options.ts";
 import { closedError, For, stateError, tendSoon } from "../pipe/tend.ts";
-import {
-  isFree,
-  makeRoom,
-  type Outgoing,
-  padFor,
-  pump,
-  requireWritable,
-} from "../pipe/outgoing.ts";
-import { extentOf, Head, packKind } from "../ring/frame.ts";
+import { isFree, makeSend, type Outgoing, pump, requireWritable } from "../pipe/outgoing.ts";
+import { extentOf } from "../ring/frame.ts";
 import { Bit, hasMoved, placeOf, store } from "../ring/side.ts";
 import type { Waiter } from "../wait/endpoint.ts";
 
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
+/** What is claimed or finished, while it is placed: its payload is in the ring already. */
+const claimed = /* @__PURE__ */ makeSend(layout.FRAME_KIND_DATA);
 
 /**
  * What message is claimed, and how long the call may wait.
@@ -265,19 +261,38 @@ function claimNow(
   size: number,
   options: ClaimOptions | undefined,
 ): Place | undefined {
-  out.mayLoad = true;
-  const pad = padFor(out, extentOf(size), layout.RING_RESERVE);
-  if (pad < 0) return undefined;
   let place = places.get(link);
   if (place === undefined) places.set(link, place = new Place(out.bytes));
-  // The pad is placed only with the frame, as the claim may still be abandoned.
-  const { base, capacity } = out;
-  place.offset = base + (out.cursor + pad & (capacity - 1)) + HEADER_SIZE;
   place.size = size;
   place.codec = options?.codec ?? layout.CODEC_BYTES;
   place.tag = options?.tag ?? 0;
+  const { cursor } = out;
+  out.mayLoad = true;
+  if (!begin(out, place)) return undefined;
+  place.offset = placeOf(out) + HEADER_SIZE;
+  out.cursor = cursor; // the pad is placed only with the frame, as the claim may be abandoned
   out.bits |= Bit.LENT;
   return place;
+}
+
+/** Goes to where the frame begins, after a pad if it needs one. Returns false if it has no room. */
+function begin(out: Outgoing, place: Place): boolean {
+  const { size } = place;
+  if (!placeHeader(out, place, size, 0)) return false;
+  out.cursor = (out.cursor - extentOf(size)) | 0;
+  return true;
+}
+
+/** Places a frame whose payload stands there, and which counts as so many messages. */
+function placeHeader(out: Outgoing, { codec, tag }: Place, size: number, count: number): boolean {
+  claimed.source = out.bytes;
+  claimed.size = size;
+  claimed.code = codec;
+  claimed.tag = tag;
+  claimed.count = count;
+  const isPlaced = out.place(out, claimed);
+  claimed.source = NO_BYTES;
+  return isPlaced;
 }
 
 /**
@@ -312,9 +327,8 @@ export function finish(end: WritingEnd, size?: number): void {
   const place = places.get(end.link)!;
   if (size !== undefined) requireInteger("size", size, 0, place.size);
   out.bits &= ~Bit.LENT;
-  makeRoom(out, extentOf(place.size), layout.RING_RESERVE); // there is room: only a pad is placed
-  const form = packKind(layout.FRAME_KIND_DATA, Head.WHOLE, place.codec);
-  out.finish(size ?? place.size, form, place.tag);
+  begin(out, place); // there is room
+  placeHeader(out, place, size ?? place.size, 1);
 }
 
 /**

@@ -22,15 +22,12 @@ import {
   makeSend,
   type Outgoing,
   requireWritable,
+  RUN_COUNT,
   type Send,
   send,
 } from "../pipe/outgoing.ts";
 import { now } from "../memory/clock.ts";
 import { Bit } from "../ring/side.ts";
-
-/** Values of one batch, and its UTF-16 units. */
-const RUN_COUNT = 64;
-const RUN_SIZE = 12 * 1024;
 
 const written: WeakMap<object, number> = new WeakMap();
 
@@ -93,9 +90,8 @@ export function writtenOf(end: object): number {
 /** Encodes the next values as one message. Returns how many it took. */
 function gather(out: Outgoing, values: readonly unknown[], index: number, run: Send): number {
   encode(out, values[index], run);
-  if (run.text === undefined || run.code !== layout.CODEC_JSON || out.mayBatch === false) return 1;
-  // [frame.batch_whole] A UTF-16 unit takes at most three bytes, and there are two brackets.
-  const most = Math.min(RUN_SIZE, out.largest / 3) - 2;
+  const most = out.run;
+  if (run.text === undefined || most === 0) return 1;
   const texts = [run.text];
   let size = run.text.length;
   for (let at = index + 1; at < values.length && texts.length < RUN_COUNT && size < most; at++) {

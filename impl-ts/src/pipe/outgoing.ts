@@ -21,8 +21,8 @@ import { layout } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
 import { isPast } from "../memory/segment.ts";
-import { extentOf, packKind, writeHeader } from "../ring/frame.ts";
-import { Bit, load, placeOf, Side, store } from "../ring/side.ts";
+import { Head } from "../ring/frame.ts";
+import { Bit, load, Side, store } from "../ring/side.ts";
 import { SETTLED } from "../wait/loop.ts";
 import type { Link } from "./link.ts";
 import {
@@ -46,6 +46,9 @@ const FIRST = layout.FRAME_FLAG_FIRST;
 const LAST = layout.FRAME_FLAG_LAST;
 const WHOLE = FIRST | LAST;
 const CANCEL = LAST | layout.FRAME_FLAG_CANCEL;
+/** JSON values of one batch, and its UTF-16 units. */
+export const RUN_COUNT = 64;
+const RUN_SIZE = 12 * 1024;
 
 /** One message on its way into the ring; or the cancel of one, or the `end`, a frame each. */
 export interface Send {
@@ -62,7 +65,8 @@ export interface Send {
   /** Whether `source` lasts: it is neither memory of a codec nor the scratch of texts. */
   isKept: boolean;
   /**
-   * JSON values that the text holds, with commas between, and the UTF-16 units that may join it.
+   * JSON values that the text holds, with commas between, and the UTF-16 units that may join it. A
+   * claim that is not finished has a count of 0.
    */
   count: number;
   room: number;
@@ -105,8 +109,8 @@ export class Outgoing extends Side {
   readonly codec: CodecName | AnyCodec;
   /** Checks each JSON value before it is encoded, if the codec has such a check. */
   readonly vet: ((value: never) => void) | undefined;
-  /** Whether several JSON values may go out as one message. */
-  readonly mayBatch: boolean;
+  /** UTF-16 units of JSON values that may go out as one message, without its brackets; 0: none. */
+  readonly run: number;
   /** Largest payload of one frame. */
   readonly largest: number;
   /** The queue: what is accepted and not in the ring, or not all of it. */
@@ -118,8 +122,12 @@ export class Outgoing extends Side {
   need = 0;
   /** Whether `head` may be loaded before the deadline is looked at again. [ring.one_load] */
   mayLoad = true;
-  /** What a call writes that does not return before it is done; a post may take it for itself. */
+  /** What the next call writes; a call that does not return at once keeps it and makes another. */
   spare: Send = makeSend(DATA);
+  /** UTF-16 units and bytes that were posted since the ring was looked at. */
+  gathered = 0;
+  /** `place`, or what a meter has put in front of it. */
+  place: typeof place = place;
 
   /** Makes the outgoing side of an attached endpoint for one of its rings. */
   constructor(link: Link, channel: Channel, options: WriterOptions<never>) {
@@ -129,39 +137,99 @@ export class Outgoing extends Side {
     this.link = link;
     this.codec = code === layout.CODEC_JSON ? "json" : codec;
     this.vet = vet;
-    this.mayBatch = options.batch !== false && this.codec === "json";
     this.largest = (this.capacity >> 1) - HEADER_SIZE;
+    // [frame.batch_whole] A UTF-16 unit takes at most three bytes, and there are two brackets.
+    const run = Math.floor(Math.min(RUN_SIZE, this.largest / 3)) - 2;
+    this.run = options.batch !== false && this.codec === "json" ? run : 0;
     link.outgoing = this;
   }
+}
 
-  /**
-   * Places as much of a message as there is room for. Returns whether all of it is placed. Does not
-   * publish. A method, as is `finish`, so that a meter can put its own in front.
-   *
-   * @throws {TypeError} if the caller has detached its bytes, or made them fewer.
-   */
-  place(message: Send): boolean {
-    const { text, flags, kind } = message;
-    let { source, size, code } = message;
-    if (text !== undefined) {
-      const isBatch = message.count > 1; // [codec.batch]
-      source = encodeText(isBatch ? `[${text}]` : text);
-      size = source.length;
-      if (isBatch) code = layout.CODEC_JSON_BATCH;
-    }
-    if (size > this.largest) return placeChunks(this, message, source, size);
-    // [frame.end] Of an `end`, all fields but the kind are 0, and it may take what data may not.
-    const isEnd = kind === END;
-    if (!makeRoom(this, extentOf(size), isEnd ? 0 : RESERVE)) return false;
-    copy(this, source, 0, size, placeOf(this) + HEADER_SIZE);
-    this.finish(size, packKind(kind, isEnd ? 0 : flags || WHOLE, code), message.tag);
-    return true;
+/**
+ * Places as much of a message as there is room for: one frame, or, of a message that is larger than
+ * half the ring, one after the other. Returns whether all of it is placed. Does not publish.
+ *
+ * @throws {TypeError} if the caller has detached its bytes, or made them fewer.
+ */
+export function place(out: Outgoing, message: Send): boolean {
+  const { words, bytes, base, capacity, largest } = out;
+  const { text, kind, tag } = message;
+  let { source, size, code } = message;
+  if (text !== undefined) {
+    const isBatch = message.count > 1; // [codec.batch]
+    source = encodeText(isBatch ? `[${text}]` : text);
+    size = source.length;
+    if (isBatch) code = layout.CODEC_JSON_BATCH;
   }
+  for (;;) {
+    const { cursor } = out;
+    const toEnd = capacity - (cursor & (capacity - 1));
+    let flags = message.flags || WHOLE;
+    let from = 0;
+    let part = size;
+    let lead = 0;
+    if (size > largest) { // [frame.multipart]
+      const isFirst = message.sent < 0;
+      if (isFirst) lead = PREAMBLE_SIZE;
+      else from = message.sent;
+      // A quarter, so that writing the next chunk overlaps with reading the last one; or up to the
+      // end of the byte area, if that is near. [frame.part] Only a first chunk can be so small that
+      // its preamble fills it.
+      const most = toEnd >= 2 * ALIGN && toEnd < capacity >> 2 ? toEnd : capacity >> 2;
+      part = Math.min(size - from, most - HEADER_SIZE - lead);
+      flags = isFirst ? FIRST : from + part === size ? LAST : 0;
+    }
 
-  /** Finishes a frame at the own cursor, whose payload is in place: writes its header. */
-  finish(size: number, kindWord: number, tag: number): void {
-    writeHeader(this.words, placeOf(this) / 4, size, kindWord, tag);
-    this.cursor = (this.cursor + extentOf(size)) | 0;
+    // [ring.room] The frame, a pad before it if it would cross the end of the byte area, and the
+    // room for an `end`, which alone may take that. [frame.end]
+    const isEnd = kind === END;
+    const extent = (HEADER_SIZE + lead + part + ALIGN - 1) & -ALIGN;
+    const pad = extent > toEnd ? toEnd : 0;
+    const need = (cursor + pad + extent + (isEnd ? 0 : RESERVE) - capacity) | 0;
+    if (((need - out.peerCursor) | 0) > 0 && out.mayLoad) {
+      out.mayLoad = false;
+      load(out);
+    }
+    if (((need - out.peerCursor) | 0) > 0) {
+      out.need = need;
+      return false;
+    }
+
+    const index = (base + (cursor & (capacity - 1))) >>> 2;
+    words[index + 3] = 0; // `time`: this writer does not measure it.
+    if (pad > 0) { // [ring.pad] All fields of a pad but the kind and the size are 0. [frame.pad]
+      words[index] = pad - HEADER_SIZE;
+      words[index + 1] = PAD;
+      words[index + 2] = 0;
+      out.cursor = (cursor + pad) | 0;
+      continue;
+    }
+    if (source.length < from + part) {
+      // These are the caller's own bytes, since a write that waits does not copy them. Without this
+      // check, old bytes of the ring would be sent in place of the missing ones.
+      throwCannot("write message: its bytes were detached, or are fewer now");
+    }
+    const at = index * 4 + HEADER_SIZE;
+    if (lead > 0) {
+      words.set([size, size / 2 ** 32, 0, 0], at / 4); // [frame.preamble]
+      // From now on it is what it was: a text that has begun takes no more.
+      message.source = source;
+      message.size = size;
+      message.isKept &&= !isScratch(source);
+      message.text = undefined;
+    }
+    // What was claimed stands there already. For detached memory, `set` throws even if there is
+    // nothing to copy.
+    if (part > 0 && source !== bytes) {
+      bytes.set(part < source.length ? source.subarray(from, from + part) : source, at + lead);
+    }
+    words[index] = lead + part;
+    words[index + 1] = isEnd ? kind : kind | flags << Head.FLAGS_SHIFT | code << Head.CODEC_SHIFT;
+    words[index + 2] = tag;
+    out.cursor = (cursor + extent) | 0;
+    const isDone = from + part === size;
+    message.sent = isDone ? -1 : from + part;
+    if (isDone) return true;
   }
 }
 
@@ -198,55 +266,63 @@ export function whileEncoding<T>(out: Outgoing, run: () => T): T {
   }
 }
 
-/** Makes a payload the whole content of a message. */
+/** Makes a payload the whole content of a message, which may have been written before. */
 export function setPayload(send: Send, code: number, source: Uint8Array, isKept: boolean): Send {
   send.code = code;
   send.source = source;
   send.size = source.length;
   send.isKept = isKept;
-  send.count = 1;
   send.sent = -1;
   send.isSettled = false;
-  send.failure = send.text = send.next = undefined;
+  send.text = send.failure = undefined;
   return send;
 }
 
 /**
- * Makes a value the payload of a message. A text becomes bytes only when it is placed.
+ * Makes a value the payload of a message that is new. A text becomes bytes only when it is placed.
  *
  * @throws {TypeError} if the codec cannot carry the value.
  */
 export function encode(out: Outgoing, value: unknown, send: Send): Send {
-  const { codec } = out;
-  if (codec !== "text" && typeof codec === "string" && isBytes(value)) {
-    requireMemory(value);
-    return setPayload(send, layout.CODEC_BYTES, value, true);
-  }
-  encodeValue(out, value, send);
-  if (out.bits & Bit.STOPPED) requireWritable(out); // the codec has closed this end
-  if (typeof codec !== "string" || send.text !== undefined) return send;
-  throwCannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
-}
-
-/** `whileEncoding` without a closure, which would be made for each value. */
-function encodeValue(out: Outgoing, value: unknown, send: Send): void {
   const { codec, bits } = out;
-  setPayload(send, layout.CODEC_TEXT, NO_BYTES, true);
-  out.bits |= Bit.ENCODING;
-  try {
-    if (typeof codec !== "string") setPayload(send, codec.code, encodeBy(codec, value), false);
-    else if (codec === "json") {
-      out.vet?.(value as never);
-      requireJson(value);
-      send.text = JSON.stringify(value);
-      send.code = layout.CODEC_JSON;
-    } else if (codec === "text" && typeof value === "string") {
-      if (!isWellFormed(value)) throwCannot("write text: it has a lone surrogate");
-      send.text = value;
+  const isNamed = typeof codec === "string";
+  let source = NO_BYTES;
+  let text: string | undefined;
+  let code: number = layout.CODEC_TEXT;
+  if (isNamed && codec !== "text" && ArrayBuffer.isView(value) && isBytes(value)) {
+    requireMemory(value);
+    source = value;
+    code = layout.CODEC_BYTES;
+  } else {
+    // As `whileEncoding` does, without a closure, which would be made for each value.
+    out.bits |= Bit.ENCODING;
+    try {
+      if (codec === "json") {
+        out.vet?.(value as never);
+        requireJson(value);
+        text = JSON.stringify(value);
+        code = layout.CODEC_JSON;
+      } else if (!isNamed) {
+        source = encodeBy(codec, value);
+        code = codec.code;
+      } else if (codec === "text" && typeof value === "string") {
+        if (!isWellFormed(value)) throwCannot("write text: it has a lone surrogate");
+        text = value;
+      }
+    } finally {
+      out.bits = out.bits & ~Bit.ENCODING | bits & Bit.ENCODING;
     }
-  } finally {
-    out.bits = out.bits & ~Bit.ENCODING | bits & Bit.ENCODING;
+    if (out.bits & Bit.STOPPED) requireWritable(out); // the codec has closed this end
+    if (isNamed && text === undefined) {
+      throwCannot(`write ${typeof value}: the codec ${codec} cannot carry it`);
+    }
   }
+  send.text = text;
+  send.source = source;
+  send.size = source.length;
+  send.code = code;
+  send.isKept = isNamed;
+  return send;
 }
 
 /** Has a message outlast the call. `isCopied`: even if its bytes are the caller's. */
@@ -256,21 +332,33 @@ export function keep(send: Send, isCopied: boolean): void {
   send.isKept = true;
 }
 
+/** Places and publishes a message, if nothing comes before it and there is room for all of it. */
+export function put(out: Outgoing, message: Send): boolean {
+  out.mayLoad = true;
+  if (out.first || !out.place(out, message)) return false;
+  store(out);
+  // The caller's value and bytes would live as long as the message.
+  message.source = NO_BYTES;
+  message.text = undefined;
+  return true;
+}
+
 /** Writes a value. Blocks while there is no room for it. */
 export function write(out: Outgoing, value: unknown, options: WaitOptions | undefined): void {
-  requireWait(options);
-  requireWritable(out);
-  send(out, encode(out, value, out.spare), options);
+  if (options !== undefined) requireWait(options);
+  if (out.bits || !out.endpoint.isLinked(out.peer)) requireWritable(out);
+  const message = encode(out, value, out.spare);
+  if (!put(out, message)) wait(out, message, options);
 }
 
 /** Writes a message, and waits while there is no room for it. */
 export function send(out: Outgoing, message: Send, options: WaitOptions | undefined): void {
-  out.mayLoad = true;
-  // Mostly, nothing waits, and there is room.
-  if (!out.first && out.place(message)) {
-    store(out);
-    return forget(message);
-  }
+  if (!put(out, message)) wait(out, message, options);
+}
+
+/** Puts a message into the queue, and waits until it is in the ring. */
+function wait(out: Outgoing, message: Send, options: WaitOptions | undefined): void {
+  if (message === out.spare) out.spare = makeSend(DATA);
   append(out, message);
   const deadline = deadlineOf(options);
   for (let waits = 0; !pump(out) && !message.isSettled; waits++) {
@@ -284,14 +372,7 @@ export function send(out: Outgoing, message: Send, options: WaitOptions | undefi
       throw reason;
     }
   }
-  forget(message);
   if (message.failure !== undefined) throw message.failure;
-}
-
-/** Forgets the caller's value and bytes, which the message would keep alive. */
-function forget(message: Send): void {
-  message.source = NO_BYTES;
-  message.text = undefined;
 }
 
 /** Writes a value if there is room for all of it. */
@@ -307,17 +388,16 @@ export function isFree(out: Outgoing): boolean {
 
 /** Places and publishes all of a message, or nothing of it. [pipe.try_write] */
 export function trySend(out: Outgoing, message: Send): boolean {
-  out.mayLoad = true;
   const before = out.cursor;
   const { text } = message;
-  const isPlaced = out.place(message);
-  if (!isPlaced) {
-    out.cursor = before; // nothing of it is visible yet
-    requirePossible(out, text === undefined ? message.size : encodeText(text).length);
-  }
+  if (put(out, message)) return true;
+  out.cursor = before; // nothing of it is visible yet
+  message.sent = -1;
+  requirePossible(out, text === undefined ? message.size : encodeText(text).length);
   store(out);
-  forget(message);
-  return isPlaced;
+  message.source = NO_BYTES;
+  message.text = undefined;
+  return false;
 }
 
 /** Throws for a message that never fits at once, whatever is read. [pipe.try_never] */
@@ -349,11 +429,7 @@ export function sendAsync(
 ): Promise<void> {
   const { link } = out;
   const turn = giveWayAtTimes(link);
-  out.mayLoad = true;
-  if (!turn && !out.first && out.place(message)) {
-    store(out);
-    return SETTLED;
-  }
+  if (!turn && put(out, message)) return SETTLED;
   keep(message, false);
   append(out, message);
   const promise = promiseOf(out, message, options);
@@ -388,10 +464,7 @@ export function promiseOf(
  * when it is in the ring, or with the reason why it will not come there.
  */
 export function accept(out: Outgoing, message: Send, settle: (reason?: unknown) => void): void {
-  out.mayLoad = true;
-  const isFree = out.first === undefined && out.bits === 0 && out.endpoint.isLinked(out.peer);
-  if (isFree && out.place(message)) {
-    store(out);
+  if (out.bits === 0 && out.endpoint.isLinked(out.peer) && put(out, message)) {
     message.isSettled = true;
     return settle();
   }
@@ -400,10 +473,18 @@ export function accept(out: Outgoing, message: Send, settle: (reason?: unknown) 
   settleLater(out, message, settle);
 }
 
-/** Places a frame without a payload before all messages that have not begun. [call.cancel_owed] */
+/**
+ * Puts a frame without a payload after what has begun, and before all other messages.
+ * [call.cancel_owed]
+ */
 export function setAside(out: Outgoing, aside: Send, settle: (reason?: unknown) => void): void {
   aside.flags = WHOLE;
-  prepend(out, aside);
+  let before: Send | undefined;
+  for (let each = out.first; each; each = each.next) {
+    if (each.sent < 0 && each.flags === 0) break;
+    before = each;
+  }
+  insert(out, before, aside);
   settleLater(out, aside, settle);
 }
 
@@ -419,22 +500,11 @@ function settleLater(out: Outgoing, message: Send, settle: (reason?: unknown) =>
 
 /** Appends a message to the queue. */
 export function append(out: Outgoing, message: Send): void {
-  if (!out.first) out.first = message;
-  else out.last!.next = message;
-  out.last = message;
+  insert(out, out.last, message);
 }
 
-/** Puts a frame after what has begun, and before all other messages. */
-function prepend(out: Outgoing, message: Send): void {
-  let before: Send | undefined;
-  for (let each = out.first; each; each = each.next) {
-    if (each.sent < 0 && each.flags === 0) break;
-    before = each;
-  }
-  insertAfter(out, before, message);
-}
-
-function insertAfter(out: Outgoing, before: Send | undefined, message: Send): void {
+/** Puts a message into the queue: after this one, or first. */
+function insert(out: Outgoing, before: Send | undefined, message: Send): void {
   const next = before ? before.next : out.first;
   message.next = next;
   if (!before) out.first = message;
@@ -464,15 +534,15 @@ export function pump(out: Outgoing): boolean {
   }
   for (let message; (message = out.first);) {
     try {
-      if (out.place(message)) {
-        remove(out, message);
-        settle(message);
-      } else if (message.flags === CANCEL && message.next?.kind === END) {
-        remove(out, message); // [pipe.owed_end] There is no room for both.
-      } else {
+      // [pipe.owed_end] If there is no room for both, the end comes without the cancel.
+      const isOver = out.place(out, message) ||
+        (message.flags === CANCEL && message.next?.kind === END);
+      if (!isOver) {
         keep(message, false);
         break;
       }
+      remove(out, message);
+      settle(message);
     } catch (reason) {
       if (out.bits & Bit.STOPPED) drop(out, reason);
       else giveUp(out, message, reason); // its bytes were detached, or its codec has failed
@@ -495,7 +565,7 @@ export function giveUp(out: Outgoing, message: Send, reason: unknown): void {
   if (sent >= 0) {
     const cancel = makeSend(kind, code, tag);
     cancel.flags = CANCEL;
-    insertAfter(out, undefined, cancel);
+    insert(out, undefined, cancel);
   }
   settle(message, reason);
   tendSoon(out.link); // what comes after it may have room
@@ -529,7 +599,8 @@ function settle(message: Send, reason?: unknown): void {
   message.isSettled = true;
   message.failure = reason;
   message.room = 0;
-  forget(message);
+  message.source = NO_BYTES;
+  message.text = undefined;
   message.settle?.(reason);
 }
 
@@ -559,76 +630,4 @@ export async function endAsync(out: Outgoing, options: WaitOptions | undefined):
     const release = limit(options, (reason) => reject(reason ?? timeoutError("end")));
     promise.then(resolve, reject).finally(release);
   });
-}
-
-/** Cuts the message into chunks, and places those for which there is room. [frame.multipart] */
-function placeChunks(out: Outgoing, message: Send, source: Uint8Array, size: number): boolean {
-  while (message.sent < size) {
-    const isFirst = message.sent < 0;
-    const from = isFirst ? 0 : message.sent;
-    const lead = isFirst ? PREAMBLE_SIZE : 0;
-    // [frame.part] Only a first chunk can be so small that its preamble fills it.
-    const part = Math.min(size - from, chunkExtent(out) - HEADER_SIZE - lead);
-    if (!makeRoom(out, extentOf(part + lead), RESERVE)) return false;
-    const at = placeOf(out) + HEADER_SIZE;
-    if (isFirst) {
-      out.words.set([size, size / 2 ** 32, 0, 0], at / 4); // [frame.preamble]
-      // From now on it is what it was: a text that has begun takes no more.
-      message.source = source;
-      message.size = size;
-      message.isKept &&= !isScratch(source);
-      message.text = undefined;
-    }
-    copy(out, source, from, part, at + lead);
-    message.sent = from + part;
-    const flags = isFirst ? FIRST : message.sent === size ? LAST : 0;
-    out.finish(part + lead, packKind(message.kind, flags, message.code), message.tag);
-  }
-  return true;
-}
-
-/** The extent of the next chunk: up to the end of the byte area, if that is near. */
-function chunkExtent({ capacity, cursor }: Outgoing): number {
-  const toEnd = capacity - (cursor & (capacity - 1));
-  // A quarter, so that writing the next chunk overlaps with reading the last one.
-  return toEnd >= 2 * ALIGN && toEnd < capacity >> 2 ? toEnd : capacity >> 2;
-}
-
-function copy(out: Outgoing, source: Uint8Array, from: number, size: number, at: number): void {
-  if (source.length < from + size) {
-    // These are the caller's own bytes, since a write that waits does not copy them. Without this
-    // check, old bytes of the ring would be sent in place of the missing ones.
-    throwCannot("write message: its bytes were detached, or are fewer now");
-  }
-  // For detached memory, `set` throws even if there is nothing to copy.
-  if (size > 0) {
-    out.bytes.set(size < source.length ? source.subarray(from, from + size) : source, at);
-  }
-}
-
-/**
- * Returns the extent of the pad that a frame of this extent needs before it, mostly 0; or -1 if
- * there is no room for both, even after the load of `head` that is allowed. `reserve` bytes stay
- * free. [ring.room]
- */
-export function padFor(out: Outgoing, extent: number, reserve: number): number {
-  const { capacity, cursor } = out;
-  const toEnd = capacity - (cursor & (capacity - 1));
-  const pad = extent > toEnd ? toEnd : 0;
-  const need = (cursor + pad + extent + reserve - capacity) | 0;
-  if (((need - out.peerCursor) | 0) > 0 && out.mayLoad) {
-    out.mayLoad = false;
-    load(out);
-  }
-  if (((need - out.peerCursor) | 0) <= 0) return pad;
-  out.need = need;
-  return -1;
-}
-
-/** Makes room for a frame at the own cursor: places a pad if one is needed. [ring.pad] */
-export function makeRoom(out: Outgoing, extent: number, reserve: number): boolean {
-  const pad = padFor(out, extent, reserve);
-  // [frame.pad] All its fields but the kind and the size are 0.
-  if (pad > 0) out.finish(pad - HEADER_SIZE, packKind(PAD, 0, 0), 0);
-  return pad >= 0;
 }

@@ -24,6 +24,7 @@ import {
   pump,
   requireFree,
   requireWritable,
+  RUN_COUNT,
   type Send,
   tryWrite,
   write,
@@ -50,9 +51,6 @@ import {
 const UNPOSTABLE = /* @__PURE__ */ Symbol(
   "Cannot post a port itself: post port.handoff() in its place",
 );
-/** Values of one batch, and its UTF-16 units. */
-const RUN_COUNT = 64;
-const RUN_SIZE = 12 * 1024;
 
 /**
  * One end of a pair that sends messages both ways: by blocking calls, promises, events or streams.
@@ -94,8 +92,6 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   readonly #incoming: Incoming;
   readonly #delivery: PortDelivery;
   readonly #options: PortOptions<unknown, never>;
-  /** UTF-16 units and bytes that were posted since the ring was looked at. */
-  #gathered = 0;
 
   /**
    * Makes the port of an attached endpoint and its two rings; for hubs. Use `Port.create` or
@@ -377,71 +373,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
           "write a Uint8Array as it is",
       );
     }
-    const outgoing = this.#outgoing;
-    requireFree(outgoing);
-    const signal = options?.signal;
-    let send: Send | undefined;
-    try {
-      send = encode(outgoing, value, outgoing.spare);
-      signal?.throwIfAborted();
-      requireWritable(outgoing);
-      this.#requireRoom();
-    } catch (reason) {
-      // What the codec throws, at the call; that this end has closed is no mistake of the caller's.
-      if (!send && !(reason instanceof MillraceError)) throw reason;
-      const promise = Promise.reject(reason);
-      promise.catch(() => {});
-      return promise;
-    }
-    const size = send.text?.length ?? send.size;
-    this.#gathered = outgoing.first ? this.#gathered + size : size;
-    const promise = this.#join(send, size, signal) ?? this.#append(send, size, signal);
-    // So that the peer reads while more is posted.
-    if (this.#gathered > outgoing.capacity >> 2) {
-      this.#gathered = 0;
-      pump(outgoing);
-    }
-    tendSoon(this.#link);
-    return promise;
-  }
-
-  /** Adds a JSON text to the last message of the queue, if both are short. */
-  #join({ text }: Send, size: number, signal: AbortSignal | undefined): Promise<void> | undefined {
-    const { last } = this.#outgoing;
-    if (text === undefined || signal || !last) return undefined;
-    if (last.room <= size) return undefined;
-    last.text += `,${text}`;
-    last.room = ++last.count < RUN_COUNT ? last.room - size - 1 : 0;
-    return last.promise;
-  }
-
-  #append(send: Send, size: number, signal: AbortSignal | undefined): Promise<void> {
-    const outgoing = this.#outgoing;
-    keep(send, true); // the caller's bytes may change at once
-    outgoing.spare = makeSend(layout.FRAME_KIND_DATA);
-    append(outgoing, send);
-    const promise = promiseOf(outgoing, send, signal && { signal });
-    promise.catch(() => {}); // the caller need not handle it
-    if (!signal && send.text !== undefined && outgoing.mayBatch) {
-      // [frame.batch_whole] A UTF-16 unit takes at most three bytes, and there are two brackets.
-      send.room = Math.floor(Math.min(RUN_SIZE, outgoing.largest / 3)) - 2 - size;
-    }
-    return promise;
-  }
-
-  /** Throws if no more may be posted. */
-  #requireRoom(): void {
-    const { overflow, queueLimit = 1024 } = this.#options;
-    if (overflow !== "reject") return;
-    for (let isPumped = false;; isPumped = true) {
-      let count = 0;
-      for (let send = this.#outgoing.first; send; send = send.next) {
-        if (send.sent < 0) count += send.count;
-      }
-      if (count < queueLimit) return;
-      if (isPumped) throw failure("port.overflow", `post: ${count} messages wait for room`);
-      pump(this.#outgoing); // what was posted in this job may find room
-    }
+    return post(this.#outgoing, this.#options, value, options?.signal);
   }
 
   /**
@@ -499,5 +431,64 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     } finally {
       this.close();
     }
+  }
+}
+
+/** See `Port.postMessage`. */
+function post(
+  out: Outgoing,
+  { overflow, queueLimit = 1024 }: PortOptions<unknown, never>,
+  value: unknown,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (out.bits) requireFree(out);
+  let send: Send | undefined;
+  try {
+    send = encode(out, value, out.spare);
+    signal?.throwIfAborted();
+    if (out.bits || !out.endpoint.isLinked(out.peer)) requireWritable(out);
+    if (overflow === "reject") requireRoom(out, queueLimit);
+  } catch (reason) {
+    // What the codec throws, at the call; that this end has closed is no mistake of the caller's.
+    if (!send && !(reason instanceof MillraceError)) throw reason;
+    const promise = Promise.reject(reason);
+    promise.catch(() => {});
+    return promise;
+  }
+  const { first, last, capacity } = out;
+  const { text } = send;
+  const size = text?.length ?? send.size;
+  let promise: Promise<void>;
+  if (last && text !== undefined && !signal && last.room > size) {
+    // Both are short JSON, and go out as one message.
+    last.text += `,${text}`;
+    last.room = ++last.count < RUN_COUNT ? last.room - size - 1 : 0;
+    promise = last.promise!;
+  } else {
+    out.spare = makeSend(layout.FRAME_KIND_DATA);
+    if (text === undefined) keep(send, true); // the caller's bytes may change at once
+    else if (!signal) send.room = out.run - size;
+    append(out, send);
+    promise = promiseOf(out, send, signal && { signal });
+    promise.catch(() => {}); // the caller need not handle it
+  }
+  // So that the peer reads while more is posted.
+  out.gathered = first ? out.gathered + size : size;
+  if (out.gathered > capacity >> 2) {
+    out.gathered = 0;
+    pump(out);
+  }
+  tendSoon(out.link);
+  return promise;
+}
+
+/** Throws if no more may be posted. */
+function requireRoom(out: Outgoing, most: number): void {
+  for (let isPumped = false;; isPumped = true) {
+    let count = 0;
+    for (let send = out.first; send; send = send.next) if (send.sent < 0) count += send.count;
+    if (count < most) return;
+    if (isPumped) throw failure("port.overflow", `post: ${count} messages wait for room`);
+    pump(out); // what was posted in this job may find room
   }
 }
