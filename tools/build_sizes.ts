@@ -37,12 +37,12 @@ export interface Size {
 /** What is measured, from the least to the most. */
 export const IMPORTS: readonly Import[] = [
   own("Segment", [6_850, 3_460]),
-  own("Segment, Writer, Reader", [38_100, 15_740], { minified: 24_000 }),
-  own("Port", [46_570, 18_900], { minified: 36_000, gzip: 14_500 }),
+  own("Segment, Writer, Reader", [37_780, 15_710], { minified: 24_000 }),
+  own("Port", [46_180, 18_790], { minified: 36_000, gzip: 14_500 }),
   own("*", [52_530, 20_940]),
   onTop("remote, serve", "call", [25_320, 9_090], { minified: 22_000 }),
-  onTop("claim, publish, peek, release", "lend", [2_510, 890]),
-  onTop("*", "raw", [4_010, 1_460]),
+  onTop("claim, publish, peek, release", "lend", [2_660, 990]),
+  onTop("*", "raw", [4_330, 1_590]),
   onTop("*", "many", [1_260, 480]),
   onTop("*", "streams", [430, 190]),
   onTop("*", "peer", [1_900, 660]),
@@ -50,15 +50,15 @@ export const IMPORTS: readonly Import[] = [
   onTop("select", "select", [2_890, 1_020]),
   onTop("supervise", "supervise", [2_390, 880]),
   onTop("Hub", "hub", [7_090, 2_390]),
-  onTop("SharedProperties", "property", [12_650, 4_400]),
+  onTop("SharedProperties", "property", [12_650, 4_450]),
   onTop("FanoutReader, FanoutWriter", "fanout", [20_190, 7_000]),
-  onTop("openStream", "stream", [10_700, 3_870]),
+  onTop("openStream", "stream", [10_700, 3_950]),
   onTop("Pool", "pool", [43_610, 15_330]),
   onTop("meter", "meter", [8_830, 3_440]),
   of("MailboxReader, MailboxWriter", "mailbox", [16_330, 6_640]),
   of("cbor", "cbor", [13_530, 5_950]),
   of("Sha1", "digest", [22_930, 8_070]),
-  of("SABMessagePort", "sab-message-port", [47_150, 18_980], { minified: 42_000 }),
+  of("SABMessagePort", "sab-message-port", [46_920, 18_940], { minified: 42_000 }),
 ];
 
 type Limit = readonly [minified: number, gzip: number];
