@@ -348,16 +348,16 @@ export function write(out: Outgoing, value: unknown, options: WaitOptions | unde
   if (options !== undefined) requireWait(options);
   if (out.bits || !out.endpoint.isLinked(out.peer)) requireWritable(out);
   const message = encode(out, value, out.spare);
-  if (!put(out, message)) wait(out, message, options);
+  if (!put(out, message)) block(out, message, options);
 }
 
 /** Writes a message, and waits while there is no room for it. */
 export function send(out: Outgoing, message: Send, options: WaitOptions | undefined): void {
-  if (!put(out, message)) wait(out, message, options);
+  if (!put(out, message)) block(out, message, options);
 }
 
 /** Puts a message into the queue, and waits until it is in the ring. */
-function wait(out: Outgoing, message: Send, options: WaitOptions | undefined): void {
+function block(out: Outgoing, message: Send, options: WaitOptions | undefined): void {
   if (message === out.spare) out.spare = makeSend(DATA);
   append(out, message);
   const deadline = deadlineOf(options);
