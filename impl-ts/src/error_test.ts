@@ -83,7 +83,6 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "PeerClosedError",
     "PeerFailedError",
     "Port",
-    "PortEventTarget",
     "Reader",
     "Segment",
     "SegmentError",

@@ -55,7 +55,6 @@ export type {
   PortListenerOptions,
   PortMessageEvent,
 } from "./port/events.ts";
-export { PortEventTarget } from "./port/events.ts";
 export type { HandoffSource, ReceivePortOptions } from "./port/receive.ts";
 export { receivePort } from "./port/receive.ts";
 export type { DeliveryOptions } from "./port/delivery.ts";

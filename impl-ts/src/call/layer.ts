@@ -22,6 +22,7 @@ import {
   type Incoming,
   isLending,
   keepNext,
+  mayGoOn,
   Mode,
   type Route,
 } from "../pipe/incoming.ts";
@@ -29,6 +30,15 @@ import type { Link } from "../pipe/link.ts";
 import type { Message } from "../pipe/options.ts";
 import { For, noteKeeping, stateError, tendSoon } from "../pipe/tend.ts";
 import { giveUpAll, type Outgoing } from "../pipe/outgoing.ts";
+import {
+  callListeners,
+  isAwaiting,
+  isTurnOver,
+  lookOut,
+  noteDelivered,
+  type PortDelivery,
+} from "../port/delivery.ts";
+import { PortEvent } from "../port/events.ts";
 import { type FrameReader, Head } from "../ring/frame.ts";
 import { Bit, load } from "../ring/side.ts";
 import { Callee, strayError } from "./callee.ts";
@@ -143,8 +153,35 @@ export class CallLayer implements Route {
       (tag & layout.CALL_ID_MAX) !== 0;
   }
 
-  refuse(): void {
+  serve(delivery: PortDelivery): boolean {
+    const inc = this.#inc;
+    const { queue, takers } = inc;
+    this.begin();
+    if (takers.length === 0) {
+      const [first] = queue;
+      if (first instanceof MillraceError) {
+        queue.shift();
+        noteDelivered(delivery);
+        callListeners(delivery, new PortEvent("messageerror", delivery.port, first));
+        return true;
+      }
+      // No longer than there is nothing to begin: to take a message in runs no code but our own.
+      for (;;) {
+        if (this.isDue || isTurnOver(delivery)) return true;
+        if (keepNext(inc, true) !== Found.TAKEN) break;
+        noteDelivered(delivery);
+      }
+      lookOut(delivery);
+    }
+    return isAwaiting(delivery, For.FRAMES);
+  }
+
+  refuse(): boolean {
+    const inc = this.#inc;
+    if (mayGoOn(inc)) return false;
+    load(inc); // or what came since would seem new forever
     if (this.isAttending) this.caller.giveUpAll(inboxError);
+    return true;
   }
 
   begin(): void {

@@ -26,10 +26,10 @@ import { systemTime } from "../memory/clock.ts";
 import type { Reader, Writer } from "../pipe/ends.ts";
 import type { Link } from "../pipe/link.ts";
 import { place } from "../pipe/outgoing.ts";
+import type { PortDelivery } from "../port/delivery.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import type { Stats } from "../wait/endpoint.ts";
 import { followSystem, microseconds } from "./clock.ts";
-import { MeteredDelivery } from "./delivery.ts";
 import { IncomingGauge, MeteredFrame, MeteredIncoming } from "./incoming.ts";
 import { OutgoingGauge, overLink } from "./outgoing.ts";
 import type { IncomingFigures, MeterSnapshot, OutgoingFigures } from "./snapshot.ts";
@@ -109,6 +109,7 @@ export class Meter {
   readonly #incoming: IncomingGauge | undefined;
   /** What the parts of the end were before. */
   readonly #kinds = new Map<object, object>();
+  #unfollow: (() => void) | undefined;
   /** When the meter began to count, and what the endpoint had counted by then. */
   #since = 0;
   #before: Stats;
@@ -137,7 +138,9 @@ export class Meter {
       const gauge = this.#incoming = new IncomingGauge(incoming);
       this.#become(incoming, MeteredIncoming.prototype, gauge);
       this.#become(incoming.frame, MeteredFrame.prototype, gauge);
-      if (delivery !== undefined) this.#become(delivery, MeteredDelivery.prototype, gauge);
+      if (delivery !== undefined && "next" in delivery) {
+        this.#follow(delivery as PortDelivery, gauge);
+      }
     }
   }
 
@@ -148,6 +151,19 @@ export class Meter {
   #become<G>(part: object, kind: { gauge: G }, gauge: G): void {
     this.#kinds.set(part, Object.getPrototypeOf(part));
     Object.assign(Object.setPrototypeOf(part, kind), { gauge });
+  }
+
+  /** Has the service time of a message end when its listeners have returned. */
+  #follow(delivery: PortDelivery, { laps }: IncomingGauge): void {
+    const { next } = delivery;
+    this.#unfollow = () => delivery.next = next;
+    delivery.next = () => {
+      try {
+        next();
+      } finally {
+        laps.endLap();
+      }
+    };
   }
 
   /** Returns a copy of all figures as they are now. Taking a snapshot changes no figure. */
@@ -245,6 +261,8 @@ export class Meter {
     for (const [part, kind] of this.#kinds) Object.setPrototypeOf(part, kind);
     if (this.#outgoing && this.#kinds.size > 0) this.#link.outgoing!.place = place;
     this.#kinds.clear();
+    this.#unfollow?.();
+    this.#unfollow = undefined;
   }
 
   /** Ends the metering; see `close`. */

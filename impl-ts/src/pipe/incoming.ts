@@ -36,7 +36,7 @@ import {
   requireWait,
   type WaitOptions,
 } from "./options.ts";
-import { closedError, For, giveWayAtTimes, stateError, tendSoon } from "./tend.ts";
+import { closedError, type Delivery, For, giveWayAtTimes, stateError, tendSoon } from "./tend.ts";
 
 /** How a message is taken. */
 export const enum Mode {
@@ -84,8 +84,13 @@ export interface Route {
   take(message: Message): void;
   /** A message was dropped. Returns whether its caller or its callee is told. */
   lose(kind: number, tag: number, report: MillraceError): boolean;
-  /** The inbox is full, and there is a message that needs room in it. */
-  refuse(): void;
+  /** Takes one step of a run that has no listener. Returns whether the run goes on. */
+  serve(delivery: Delivery): boolean;
+  /**
+   * There is a message that needs room in the inbox. Returns whether that is full, which makes an
+   * end of those calls that wait for the message.
+   */
+  refuse(): boolean;
   /** Does what was noted, if that may be done now. */
   begin(): void;
   /** Looks after its calls on the event loop. Returns what to wait for. */

@@ -1,12 +1,12 @@
 /**
  * Brings the messages of a port to its listeners, one in each microtask, until the ring is empty or
- * the event loop has to turn. See `spec/port.md`.
+ * the event loop has to turn. The listeners are called here and not by the platform, whose dispatch
+ * took a quarter of an echo. See `spec/port.md`.
  *
  * @module
  */
 
 import { MillraceError } from "../error.ts";
-import { requireAmount, requireInteger } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
 import type { Link } from "../pipe/link.ts";
 import { type Delivery, For, noteKeeping, stateError } from "../pipe/tend.ts";
@@ -14,18 +14,17 @@ import {
   Found,
   giveUpRest,
   hasEnded,
+  type Incoming,
   isLending,
-  keepNext,
-  mayGoOn,
   Mode,
   noteAsked,
   pull,
-  type Route,
   tryRead,
 } from "../pipe/incoming.ts";
+import type { Outgoing } from "../pipe/outgoing.ts";
 import { Bit, load } from "../ring/side.ts";
 import { nextTask, SETTLED, turn } from "../wait/loop.ts";
-import { type EventSource, PortEvent } from "./events.ts";
+import { PortEvent, type PortListener, type PortListenerOptions } from "./events.ts";
 
 /**
  * How many messages listeners get before the event loop turns. What all ports of a thread deliver
@@ -50,267 +49,344 @@ export interface DeliveryOptions {
   readonly turnTime?: number | undefined;
 }
 
-/** Throws for options that a delivery cannot use. */
-export function requireDeliveryOptions({ turnCount = 1, turnTime = 0 }: DeliveryOptions): void {
-  requireInteger("turnCount", turnCount, 1);
-  requireAmount("turnTime", turnTime);
+const enum Tuned {
+  /**
+   * Microtasks for which a run that found nothing more waits for its listeners to answer: they may
+   * have awaited something.
+   */
+  HOPS = 8,
+}
+
+/** What is so of a delivery, as bits. */
+const enum Is {
+  /** Somebody listens to messages. */
+  HEARD = 1,
+  /** Somebody listens to `close`. */
+  WATCHED = 2,
+  /** It does not keep the process alive. */
+  UNREF = 4,
+  /** A run is under way: one message in each microtask. */
+  RUNNING = 8,
+  /** Nothing more will come. */
+  OVER = 16,
+}
+
+/** One listener to the events of one type. */
+interface Listener {
+  readonly type: string;
+  /** The listener that was given, by which this one is found; undefined for a handler. */
+  readonly key: PortListener<Event> | undefined;
+  readonly capture: boolean;
+  readonly once: boolean;
+  /** What is called; for a handler, the one that was set last. Undefined once it was removed. */
+  call: PortListener<Event> | undefined;
+  readonly remove: () => void;
+}
+
+/** What delivers the messages of one port as events. */
+export interface PortDelivery extends Delivery {
+  readonly link: Link;
+  readonly incoming: Incoming;
+  readonly outgoing: Outgoing;
+  readonly port: EventTarget;
+  readonly options: DeliveryOptions;
+  /**
+   * In the order of their registration. The array is replaced, so that a dispatch goes on with its
+   * own.
+   */
+  listeners: readonly Listener[];
+  bits: number;
+  /** Microtasks to wait yet; as many as there are at all while there are messages. */
+  hops: number;
+  /** When the event loop fell asleep for an answer, to learn how long that takes; 0 if not. */
+  asleep: number;
+  closed?: Promise<MillraceError | undefined>;
+  settle?: (error: MillraceError | undefined) => void;
+  /** One step of the run. A meter puts its own in front. */
+  next: () => void;
+}
+
+/** Makes the delivery from a link to a port. */
+export function makeDelivery(
+  incoming: Incoming,
+  outgoing: Outgoing,
+  port: EventTarget,
+  options: DeliveryOptions,
+): PortDelivery {
+  const { link } = incoming;
+  const delivery: PortDelivery = {
+    link,
+    incoming,
+    outgoing,
+    port,
+    options,
+    listeners: [],
+    bits: 0,
+    hops: 0,
+    asleep: 0,
+    next: () => deliver(delivery),
+    tend,
+    finish,
+    get keeps() {
+      if (delivery.bits & (Is.UNREF | Is.OVER)) return false;
+      return (delivery.bits & Is.HEARD) !== 0 || incoming.route?.keeps === true;
+    },
+  };
+  link.delivery = delivery;
+  return delivery;
+}
+
+/** Resolves when nothing more will come, with the error if there is one. */
+export function closedOf(delivery: PortDelivery): Promise<MillraceError | undefined> {
+  delivery.closed ??= new Promise((resolve) => delivery.settle = resolve);
+  delivery.link.tend();
+  return delivery.closed;
+}
+
+/** Says whether the process stays alive while messages are delivered. */
+export function setRef(delivery: PortDelivery, on: boolean): void {
+  delivery.bits = on ? delivery.bits & ~Is.UNREF : delivery.bits | Is.UNREF;
+  noteKeeping(delivery.link);
+}
+
+function tend(this: PortDelivery): number {
+  const { link, incoming } = this;
+  const { route, queue, takers } = incoming;
+  if (this.bits & Is.RUNNING) return 0;
+  let asks = route?.tend() ?? 0;
+  if (isLending(incoming)) return 0; // until the release
+  const state = this.bits & (Is.HEARD | Is.OVER);
+  if (takers.length > 0) asks &= For.CALLS; // they come first
+  else if (state === Is.HEARD) asks |= For.MESSAGES;
+  const isThere = link.sees(asks) || (asks & For.FRAMES) !== 0 &&
+      ((state & Is.OVER) === 0 && link.hasChanged() || queue[0] instanceof MillraceError);
+  if (isThere) {
+    if (this.asleep > 0) link.endpoint.spinner.slept(now() - this.asleep);
+    this.asleep = 0;
+    this.bits |= Is.RUNNING;
+    SETTLED.then(this.next);
+    return 0;
+  }
+  const isWatched = route !== undefined || this.closed !== undefined || this.bits & Is.WATCHED;
+  if (isWatched && state === 0 && takers.length === 0) {
+    lookOut(this);
+    if (!(this.bits & Is.OVER)) asks |= For.STATE;
+  }
+  return asks;
 }
 
 /**
- * Microtasks for which a delivery that found nothing more waits for its listeners to answer: they
- * may have awaited something.
+ * While nobody takes messages: finds out whether the pipe is over. Takes nothing but an `end`.
  */
-const HOPS = 8;
+export function lookOut(delivery: PortDelivery): void {
+  const { link, incoming } = delivery;
+  const { route } = incoming;
+  // A port that only serves has nobody who would read what is in its queue.
+  if (incoming.queue.length > 0 && !route || isLending(incoming)) return;
+  let gone: MillraceError | undefined;
+  try {
+    for (;;) {
+      const found = pull(incoming, Mode.PASS, gone === undefined);
+      if (incoming.bits & Bit.ENDED) return delivery.finish(undefined);
+      // With a full inbox, a port that serves has to be told too.
+      const isUnread = found === Found.IN_RING && route?.refuse() !== true;
+      if (found === Found.TAKEN || isUnread) return;
+      if (gone) return delivery.finish(giveUpRest(incoming, gone));
+      gone = link.hasChanged() ? stateError(link, "read") : undefined;
+      if (!gone) return;
+      load(incoming); // [pipe.look_again]
+    }
+  } catch (reason) {
+    if (!(reason instanceof MillraceError)) throw reason;
+    route?.finish(reason);
+    delivery.finish(reason);
+  }
+}
 
-/** Delivers the messages of one port as events. */
-export class PortDelivery implements Delivery, EventSource {
-  readonly #link: Link;
-  readonly #target: EventTarget;
-  readonly #options: DeliveryOptions;
-  #isListening = false;
-  #isWatching = false;
-  #isRef = true;
-  /** Whether a run is under way: one message in each microtask. */
-  #isRunning = false;
-  #hops = 0;
-  /** When the event loop fell asleep for an answer, to learn how long that takes; 0 if not. */
-  #asleep = 0;
-  #isOver = false;
-  #outcome: MillraceError | undefined;
-  #closed: Promise<MillraceError | undefined> | undefined;
-  #settle: (() => void) | undefined;
-  readonly #next = (): void => this.#deliver();
-  /** Goes on when something was sent, or when the listeners have had their microtasks. */
-  readonly #hop = (): void => {
-    const { incoming, outgoing } = this.#link;
-    const hasSent = outgoing!.first || outgoing!.published !== incoming!.asked;
-    if (hasSent) this.#hops = 0;
-    else if (--this.#hops === 0) return this.#rest();
-    SETTLED.then(hasSent ? this.#next : this.#hop);
+function finish(this: PortDelivery, reason: MillraceError | undefined): void {
+  if (this.bits & Is.OVER) return;
+  if (this.bits & Is.HEARD) turn.listening--;
+  this.bits |= Is.OVER;
+  // This end's own `close` is no error, whatever error its calls report from now on.
+  const error = this.link.isClosed ? undefined : reason;
+  this.closed ??= Promise.resolve(error);
+  this.settle?.(error);
+  // Not inside the call that has found it.
+  SETTLED.then(() => callListeners(this, new PortEvent("close", this.port, undefined, error)));
+  noteKeeping(this.link);
+}
+
+/** A step of the run: delivers one message, and what comes after it in the next microtask. */
+function deliver(delivery: PortDelivery): void {
+  const { link, incoming, outgoing, bits, hops, next } = delivery;
+  const hasSent = outgoing.first !== undefined || outgoing.published !== incoming.asked;
+  if (!hasSent && hops > 0 && hops < Tuned.HOPS) {
+    delivery.hops--;
+    return void SETTLED.then(next);
+  }
+  link.prepare(0); // sends what was posted since
+  link.isDue = true; // as the run goes on, and does so again
+  const isHeard = (bits & Is.HEARD) !== 0 && incoming.takers.length === 0;
+  const route = isHeard ? undefined : incoming.route;
+  let goesOn = !isLending(incoming) && (isHeard || route !== undefined);
+  if (goesOn && isTurnOver(delivery)) {
+    link.isDue = false;
+    return nextTask(next, delivery.keeps);
+  }
+  if (goesOn) goesOn = route ? route.serve(delivery) : deliverNext(delivery);
+  // The promises of the listeners come first, and what they posted.
+  if (goesOn) return void SETTLED.then(next);
+  delivery.bits &= ~Is.RUNNING;
+  link.isDue = false;
+  link.tend();
+}
+
+/** Delivers the next message. Returns whether the run goes on. */
+function deliverNext(delivery: PortDelivery): boolean {
+  const { incoming } = delivery;
+  let type = "message";
+  let data: unknown;
+  try {
+    data = tryRead(incoming, Mode.VALUE);
+    if (data === undefined) {
+      if (!hasEnded(incoming)) return isAwaiting(delivery, For.MESSAGES);
+      delivery.finish(undefined);
+      return false;
+    }
+  } catch (reason) {
+    if (!(reason instanceof MillraceError)) throw reason;
+    if (reason.name !== "MessageError") {
+      delivery.finish(reason);
+      return false;
+    }
+    type = "messageerror";
+    data = reason;
+  }
+  noteDelivered(delivery);
+  callListeners(delivery, new PortEvent(type, delivery.port, data));
+  return true;
+}
+
+/** Counts a message that was delivered, or taken in. All ports of the thread count together. */
+export function noteDelivered(delivery: PortDelivery): void {
+  if (turn.delivered++ === 0) turn.began = now();
+  delivery.hops = Tuned.HOPS;
+}
+
+/** Whether the event loop has to turn. All ports of the thread have one turn together. */
+export function isTurnOver({ options }: PortDelivery): boolean {
+  const { turnCount = 256, turnTime = 4 } = options;
+  const { delivered } = turn;
+  const isTimed = delivered > 0 && (turnTime === 0 || delivered % 4 === 0);
+  return delivered >= turnCount || isTimed && now() - turn.began >= turnTime;
+}
+
+/**
+ * Everything is delivered: waits for what the listeners send, or spins for an answer to it, if that
+ * pays; not while other ports of the thread may have messages. Whether the run goes on.
+ */
+export function isAwaiting(delivery: PortDelivery, asks: number): boolean {
+  const { link, incoming } = delivery;
+  const { spinner } = link.endpoint;
+  const hasAsked = noteAsked(incoming);
+  if (!hasAsked && delivery.hops === Tuned.HOPS) {
+    delivery.hops--;
+    return true;
+  }
+  const isSpinning = hasAsked && turn.listening < 2;
+  if (isSpinning && (spinner.spinForAnswer(link, asks) || link.sees(asks))) return true;
+  delivery.asleep = isSpinning && spinner.learns ? now() : 0;
+  return false;
+}
+
+/** Whether events of this type are a port's own. The platform dispatches all others. */
+export function isOwn(type: string): boolean {
+  return type === "message" || type === "messageerror" || type === "close";
+}
+
+/** Calls the listeners of an event of a port's own. */
+export function callListeners(
+  { listeners, port }: PortDelivery,
+  event: Event & { readonly isStopped?: boolean | undefined },
+): void {
+  const { type } = event;
+  for (const listener of listeners) {
+    const { call } = listener;
+    if (listener.type !== type || !call) continue;
+    if (listener.once) listener.remove();
+    try {
+      if (typeof call === "function") call.call(port, event);
+      else call.handleEvent(event);
+    } catch (error) {
+      report(error);
+    }
+    if (event.isStopped) break;
+  }
+}
+
+/** Adds a listener, or a handler, which keeps the place where it was first set. */
+export function listen(
+  delivery: PortDelivery,
+  type: string,
+  key: PortListener<Event> | undefined,
+  call: PortListener<Event>,
+  options?: boolean | PortListenerOptions,
+): void {
+  const { once = false, signal }: PortListenerOptions = Object(options);
+  const found = findListener(delivery, type, key, options);
+  if (found) found.call = call;
+  if (found || signal?.aborted) return;
+  const remove = () => {
+    listener.call = undefined;
+    signal?.removeEventListener("abort", remove);
+    setListeners(delivery, delivery.listeners.filter((each) => each !== listener));
   };
+  const listener: Listener = { type, key, capture: isCapture(options), once, call, remove };
+  signal?.addEventListener("abort", remove);
+  setListeners(delivery, [...delivery.listeners, listener]);
+}
 
-  /** Makes the delivery from a link to an event target. */
-  constructor(link: Link, target: EventTarget, options: DeliveryOptions) {
-    this.#link = link;
-    this.#target = target;
-    this.#options = options;
-    link.delivery = this;
-  }
+/** Finds a listener, or, without a key, a handler. */
+export function findListener(
+  { listeners }: PortDelivery,
+  type: string,
+  key?: PortListener<Event>,
+  options?: boolean | PortListenerOptions,
+): Listener | undefined {
+  return listeners.find((each) =>
+    each.type === type && each.key === key && each.capture === isCapture(options)
+  );
+}
 
-  /** Resolves when nothing more will come, with the error if there is one. */
-  get closed(): Promise<MillraceError | undefined> {
-    this.#closed ??= new Promise((resolve) => {
-      this.#settle = () => resolve(this.#outcome);
-      if (this.#isOver) this.#settle();
-    });
-    this.#link.tend();
-    return this.#closed;
-  }
+/** The same listener with and without `capture` counts as two. */
+function isCapture(options: boolean | PortListenerOptions | undefined): boolean {
+  return options === true || Object(options).capture === true;
+}
 
-  get keeps(): boolean {
-    if (!this.#isRef || this.#isOver) return false;
-    return this.#isListening || this.#link.incoming!.route?.keeps === true;
-  }
-
-  /** Whether the process stays alive while messages are delivered. */
-  set isRef(on: boolean) {
-    this.#isRef = on;
-    noteKeeping(this.#link);
-  }
-
-  listen(type: string, on: boolean): void {
-    const link = this.#link;
-    if (type === "close") this.#isWatching = on;
-    if (type === "message" && on !== this.#isListening) {
-      this.#isListening = on;
-      if (!this.#isOver) turn.listening += on ? 1 : -1;
-      // The job that began to listen comes to its end first, as with a `MessagePort`.
-      const isThere = on && (link.sees(For.MESSAGES) || link.hasChanged());
-      if (isThere && !this.#isRunning) {
-        this.#isRunning = true;
-        nextTask(this.#next, this.keeps);
-      }
-    }
-    if (!this.#isRunning) link.tend();
-    noteKeeping(link);
-  }
-
-  tend(): number {
-    const link = this.#link;
-    const incoming = link.incoming!;
-    const { route, queue, takers } = incoming;
-    if (this.#isRunning) return 0;
-    let asks = route?.tend() ?? 0;
-    if (isLending(incoming)) return 0; // until the release
-    if (takers.length > 0) asks &= For.CALLS; // they come first
-    else if (this.#isListening && !this.#isOver) asks |= For.MESSAGES;
-    const isServing = (asks & For.FRAMES) !== 0;
-    const isThere = asks !== 0 && link.sees(asks) ||
-      isServing && (!this.#isOver && link.hasChanged() || queue[0] instanceof MillraceError);
-    if (isThere) {
-      if (this.#asleep > 0) link.endpoint.spinner.slept(now() - this.#asleep);
-      this.#asleep = 0;
-      this.#isRunning = true;
-      SETTLED.then(this.#next);
-      return 0;
-    }
-    const isWatched = route !== undefined || this.#closed !== undefined || this.#isWatching;
-    if (isWatched && !this.#isListening && !this.#isOver && takers.length === 0) {
-      this.#lookOut();
-      if (!this.#isOver) asks |= For.STATE;
-    }
-    return asks;
-  }
-
-  /**
-   * While nobody takes messages: finds out whether the pipe is over. Takes nothing but an `end`.
-   */
-  #lookOut(): void {
-    const link = this.#link;
-    const incoming = link.incoming!;
-    const { route } = incoming;
-    if (link.isClosed) return this.finish(undefined);
-    // A port that only serves has nobody who would read what is in its queue.
-    if ((incoming.queue.length > 0 && !route) || isLending(incoming)) return;
-    // With a full inbox, a port that serves has to be told too.
-    const isUnread = () => route === undefined || mayGoOn(incoming);
-    try {
-      let gone: MillraceError | undefined;
-      for (;;) {
-        const found = pull(incoming, Mode.PASS, gone === undefined);
-        if (incoming.bits & Bit.ENDED) return this.finish(undefined);
-        if (found === Found.TAKEN || found === Found.IN_RING && isUnread()) return;
-        if (gone) return this.finish(giveUpRest(incoming, gone));
-        if (found === Found.IN_RING) {
-          load(incoming); // or what came since would seem new forever
-          route!.refuse();
-        }
-        gone = link.hasChanged() ? stateError(link, "read") : undefined;
-        if (!gone) return;
-        load(incoming); // [pipe.look_again]
-      }
-    } catch (reason) {
-      if (!(reason instanceof MillraceError)) throw reason;
-      route?.finish(reason);
-      this.finish(reason);
+function setListeners(delivery: PortDelivery, listeners: readonly Listener[]): void {
+  const { link, bits } = delivery;
+  const has = (type: string) => listeners.some((each) => each.type === type);
+  const isHeard = has("message");
+  delivery.listeners = listeners;
+  delivery.bits = bits & ~(Is.HEARD | Is.WATCHED) | (isHeard ? Is.HEARD : 0) |
+    (has("close") ? Is.WATCHED : 0);
+  if (isHeard !== ((bits & Is.HEARD) !== 0)) {
+    if (!(bits & Is.OVER)) turn.listening += isHeard ? 1 : -1;
+    // The job that began to listen comes to its end first, as with a `MessagePort`.
+    if (isHeard && !(bits & Is.RUNNING) && (link.sees(For.MESSAGES) || link.hasChanged())) {
+      delivery.bits |= Is.RUNNING;
+      nextTask(delivery.next, delivery.keeps);
     }
   }
+  if (!(delivery.bits & Is.RUNNING)) link.tend();
+  noteKeeping(link);
+}
 
-  finish(reason: MillraceError | undefined): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    if (this.#isListening) turn.listening--;
-    // This end's own `close` is no error, whatever error its calls report from now on.
-    this.#outcome = this.#link.isClosed ? undefined : reason;
-    this.#settle?.();
-    // Not inside the call that has found it.
-    SETTLED.then(() =>
-      this.dispatch(new PortEvent("close", this.#target, undefined, this.#outcome))
-    );
-    noteKeeping(this.#link);
-  }
-
-  /** Calls the listeners. A method, so that a meter can measure how long they take. */
-  dispatch(event: PortEvent): void {
-    this.#target.dispatchEvent(event);
-  }
-
-  /** Delivers one message, and what comes after it in the next microtask. */
-  #deliver(): void {
-    const link = this.#link;
-    const incoming = link.incoming!;
-    link.prepare(0); // sends what was posted since
-    link.isDue = true; // as the run goes on, and does so again
-    const { route, takers } = incoming;
-    const isHeard = this.#isListening && takers.length === 0;
-    if (isLending(incoming) || !isHeard && !route) return this.#rest();
-    if (this.#isTurnOver()) {
-      link.isDue = false;
-      return nextTask(this.#next, this.keeps);
-    }
-    if (!isHeard) return this.#serve(route!);
-    let event: PortEvent;
-    try {
-      const data = tryRead(incoming, Mode.VALUE);
-      if (data === undefined) {
-        if (!hasEnded(incoming)) return this.#runDry();
-        this.finish(undefined);
-        return this.#rest();
-      }
-      event = new PortEvent("message", this.#target, data);
-    } catch (reason) {
-      if (!(reason instanceof MillraceError)) throw reason;
-      if (reason.name !== "MessageError") {
-        this.finish(reason);
-        return this.#rest();
-      }
-      event = new PortEvent("messageerror", this.#target, reason);
-    }
-    this.#noteDelivered();
-    this.dispatch(event);
-    SETTLED.then(this.#next); // the promises of the listeners come first, and what they posted
-  }
-
-  /** Begins calls, and takes what comes: messages of calls, and those that wait to be read. */
-  #serve(route: Route): void {
-    const incoming = this.#link.incoming!;
-    const { queue, takers } = incoming;
-    route.begin();
-    const isTaken = takers.length > 0;
-    const [first] = queue;
-    let found = isTaken ? Found.NOTHING : Found.TAKEN;
-    if (!isTaken && first instanceof MillraceError) {
-      queue.shift();
-      this.#noteDelivered();
-      this.dispatch(new PortEvent("messageerror", this.#target, first));
-    } else {
-      // No longer than there is nothing to begin: to take a message in runs no code but our own.
-      while (found === Found.TAKEN && !route.isDue && !this.#isTurnOver()) {
-        found = keepNext(incoming, true);
-        if (found === Found.TAKEN) this.#noteDelivered();
-      }
-      if (found !== Found.TAKEN) {
-        if (!isTaken) this.#lookOut();
-        return this.#runDry();
-      }
-    }
-    SETTLED.then(this.#next);
-  }
-
-  #noteDelivered(): void {
-    if (turn.delivered++ === 0) turn.began = now();
-    this.#hops = HOPS;
-  }
-
-  /** Whether the event loop has to turn. All ports of the thread have one turn together. */
-  #isTurnOver(): boolean {
-    const { turnCount = 256, turnTime = 4 } = this.#options;
-    const { delivered } = turn;
-    const isTimed = delivered > 0 && (turnTime === 0 || delivered % 4 === 0);
-    return delivered >= turnCount || isTimed && now() - turn.began >= turnTime;
-  }
-
-  /** Ends the run. */
-  #rest(): void {
-    this.#isRunning = this.#link.isDue = false;
-    this.#link.tend();
-  }
-
-  /** Everything is delivered: waits for an answer to what the listeners have sent, or sleeps. */
-  #runDry(): void {
-    const link = this.#link;
-    const hasAsked = noteAsked(link.incoming!);
-    if (!hasAsked && this.#hops > 0) return void SETTLED.then(this.#hop);
-    if (hasAsked && this.#spin()) return void SETTLED.then(this.#next);
-    this.#asleep = hasAsked && turn.listening < 2 && link.endpoint.spinner.learns ? now() : 0;
-    this.#rest();
-  }
-
-  /** Spins for an answer, if that pays; not while other ports of the thread may have messages. */
-  #spin(): boolean {
-    const link = this.#link;
-    const { spinner } = link.endpoint;
-    const asks = this.#isListening ? For.MESSAGES : For.FRAMES;
-    return turn.listening < 2 && spinner.spinForAnswer(link, asks) || link.sees(asks);
-  }
+/** Reports what a listener has thrown as the platform does, by a dispatch of the platform's own. */
+function report(error: unknown): void {
+  const target = new EventTarget();
+  target.addEventListener("error", () => {
+    throw error;
+  });
+  target.dispatchEvent(new Event("error"));
 }

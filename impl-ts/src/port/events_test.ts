@@ -9,11 +9,9 @@ Deno.test("an event has what a MessageEvent has, and does not touch that global"
     get: () => (touches++, own.value),
   });
   try {
-    const { PortEvent, PortEventTarget } = await import("./events.ts?anew");
-    const target = new PortEventTarget(() => ({ listen() {} }));
-    const events: MessageEvent[] = [];
-    target.addEventListener("message", (event: MessageEvent) => events.push(event));
-    for (const data of [1, 2]) target.dispatchEvent(new PortEvent("message", target, data));
+    const { PortEvent } = await import("./events.ts?anew");
+    const target = new EventTarget();
+    const events = [1, 2].map((data) => new PortEvent("message", target, data));
     assertEquals([events.length, events[0] instanceof Event, events[0]!.bubbles], [2, true, false]);
     const { type, data, origin, lastEventId, source, ports, target: at } = events[0]!;
     assertEquals([type, data, origin, lastEventId], ["message", 1, "", ""]);

@@ -21,7 +21,7 @@ import {
   requireWriterOptions,
   type WriterOptions,
 } from "../pipe/options.ts";
-import { type DeliveryOptions, requireDeliveryOptions } from "./delivery.ts";
+import type { DeliveryOptions } from "./delivery.ts";
 
 /**
  * Options of the queue of posted messages.
@@ -212,24 +212,31 @@ export function endpointOf({ side, endpoint }: PortAttachOptions<unknown, never>
 
 /** Throws for options that a port cannot use. */
 export function requirePortOptions(options: PortOptions<unknown, never>): void {
-  const { side = "a", overflow = "wait", inboxCount = 0, inboxSize = 0, queueLimit = 1 } = options;
+  const { inboxCount = 0, inboxSize = 0, queueLimit = 1, turnCount = 1, turnTime = 0, spin = 0 } =
+    options;
   requireInteger("inboxCount", inboxCount, 0);
   requireInteger("inboxSize", inboxSize, 0);
   requireInteger("queueLimit", queueLimit, 1);
-  requireAmount("spin", options.spin ?? 0);
-  if (side !== "a" && side !== "b") throwTypeError(`side must be a or b: ${side}`);
-  if (overflow !== "wait" && overflow !== "reject") {
-    throwTypeError(`overflow must be wait or reject: ${overflow}`);
-  }
+  requireInteger("turnCount", turnCount, 1);
+  requireAmount("turnTime", turnTime);
+  requireAmount("spin", spin);
+  requireOneOf("side", options.side, "a", "b");
+  requireOneOf("overflow", options.overflow, "wait", "reject");
   requireWriterOptions(options);
   requireReaderOptions(options);
-  requireDeliveryOptions(options);
+}
+
+function requireOneOf(name: string, value: unknown, one: string, other: string): void {
+  if (value === undefined || value === one || value === other) return;
+  throwTypeError(`${name} must be ${one} or ${other}: ${value}`);
 }
 
 /** The rings that an endpoint writes to and reads from. [port.find] [port.find_none] */
 export function findRings(segment: Segment, index: number): [Channel, Channel] {
-  const outgoing = findRing(segment, undefined, (channel) => channel.writer === index);
-  const incoming = findRing(segment, undefined, (channel) => channel.reader === index);
+  const ringOf = (end: "writer" | "reader") =>
+    findRing(segment, undefined, (channel) => channel[end] === index);
+  const outgoing = ringOf("writer");
+  const incoming = ringOf("reader");
   if (outgoing.reader === incoming.writer) return [outgoing, incoming];
   throwSegmentError("channel", "attach port: its rings have different peers");
 }

@@ -4,7 +4,14 @@
  * @module
  */
 
-import { failure, MillraceError, requireOptions, throwCannot, throwTypeError } from "../error.ts";
+import {
+  failure,
+  type MessageError,
+  MillraceError,
+  requireOptions,
+  throwCannot,
+  throwTypeError,
+} from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { type AttachOptions, type Memory, Segment } from "../memory/segment.ts";
@@ -31,8 +38,24 @@ import {
   writeAsync,
 } from "../pipe/outgoing.ts";
 import { attachEndpoint, requireVacant, type Stats } from "../wait/endpoint.ts";
-import { PortDelivery } from "./delivery.ts";
-import { PortEventTarget } from "./events.ts";
+import {
+  callListeners,
+  closedOf,
+  findListener,
+  isOwn,
+  listen,
+  makeDelivery,
+  type PortDelivery,
+  setRef,
+} from "./delivery.ts";
+import {
+  type PortCloseEvent,
+  PortEvent,
+  type PortEventMap,
+  type PortListener,
+  type PortListenerOptions,
+  type PortMessageEvent,
+} from "./events.ts";
 import {
   endpointOf,
   findRings,
@@ -76,7 +99,7 @@ const UNPOSTABLE = /* @__PURE__ */ Symbol(
  * console.log(here.read()); // "got it"
  * ```
  */
-export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
+export class Port<In = unknown, Out = In> extends EventTarget {
   /** The name, which a bundler would shorten. @internal */
   static override readonly name: string = "Port";
 
@@ -105,13 +128,13 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
     incoming: Channel,
     options: PortOptions<unknown, never>,
   ) {
-    super(() => this.#delivery);
+    super();
     const own = { ...options }; // the caller may change its own later
     this.#link = link;
     this.#options = own;
     this.#incoming = new Incoming(link, incoming, own);
     this.#outgoing = new Outgoing(link, outgoing, own);
-    this.#delivery = new PortDelivery(link, this, own);
+    this.#delivery = makeDelivery(this.#incoming, this.#outgoing, this, own);
   }
 
   /**
@@ -263,7 +286,7 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * process alive.
    */
   get closed(): Promise<MillraceError | undefined> {
-    return this.#delivery.closed;
+    return closedOf(this.#delivery);
   }
 
   /** What this endpoint has counted since it attached. */
@@ -377,6 +400,103 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
   }
 
   /**
+   * The handler that is called with each message; null by default. Setting it starts the delivery,
+   * as the first listener to `message` does. Setting it to null stops the delivery, as removing the
+   * last one does.
+   */
+  get onmessage(): ((event: PortMessageEvent<In>) => unknown) | null {
+    return this.#handler("message");
+  }
+
+  set onmessage(handler: ((event: PortMessageEvent<In>) => unknown) | null) {
+    this.#setHandler("message", handler);
+  }
+
+  /** The handler of messages that are lost while messages are delivered; null by default. */
+  get onmessageerror(): ((event: PortMessageEvent<MessageError>) => unknown) | null {
+    return this.#handler("messageerror");
+  }
+
+  set onmessageerror(handler: ((event: PortMessageEvent<MessageError>) => unknown) | null) {
+    this.#setHandler("messageerror", handler);
+  }
+
+  /** The handler that is called once, when nothing more will come; null by default. */
+  get onclose(): ((event: PortCloseEvent) => unknown) | null {
+    return this.#handler("close");
+  }
+
+  set onclose(handler: ((event: PortCloseEvent) => unknown) | null) {
+    this.#setHandler("close", handler);
+  }
+
+  #handler<E>(type: string): ((event: E) => unknown) | null {
+    return (findListener(this.#delivery, type)?.call ?? null) as ((event: E) => unknown) | null;
+  }
+
+  #setHandler<E>(type: string, handler: ((event: E) => unknown) | null): void {
+    const delivery = this.#delivery;
+    if (typeof handler !== "function") findListener(delivery, type)?.remove();
+    else listen(delivery, type, undefined, handler as PortListener<Event>);
+  }
+
+  /** Listens to an event. The first listener to `message` starts the delivery. */
+  override addEventListener<K extends keyof PortEventMap<In>>(
+    type: K,
+    listener: PortListener<PortEventMap<In>[K]> | null,
+    options?: boolean | PortListenerOptions,
+  ): void;
+  /** Listens to any other event. */
+  override addEventListener(
+    type: string,
+    listener: PortListener<Event> | null,
+    options?: boolean | PortListenerOptions,
+  ): void;
+  override addEventListener(
+    type: string,
+    // deno-lint-ignore no-explicit-any
+    listener: PortListener<any> | null,
+    options?: boolean | PortListenerOptions,
+  ): void {
+    if (!isOwn(type)) super.addEventListener(type, listener, options as AddEventListenerOptions);
+    else if (listener) listen(this.#delivery, type, listener, listener, options);
+  }
+
+  /** Removes a listener. Without a listener to `message` the delivery stops. */
+  override removeEventListener<K extends keyof PortEventMap<In>>(
+    type: K,
+    listener: PortListener<PortEventMap<In>[K]> | null,
+    options?: boolean | PortListenerOptions,
+  ): void;
+  /** Removes a listener to any other event. */
+  override removeEventListener(
+    type: string,
+    listener: PortListener<Event> | null,
+    options?: boolean | PortListenerOptions,
+  ): void;
+  override removeEventListener(
+    type: string,
+    // deno-lint-ignore no-explicit-any
+    listener: PortListener<any> | null,
+    options?: boolean | PortListenerOptions,
+  ): void {
+    if (!isOwn(type)) super.removeEventListener(type, listener, options as EventListenerOptions);
+    else if (listener) findListener(this.#delivery, type, listener, options)?.remove();
+  }
+
+  /** Calls the listeners of an event. */
+  override dispatchEvent(event: Event): boolean {
+    const { type } = event;
+    if (isOwn(type)) {
+      // The platform gives it its target, and says whether it was cancelled.
+      const call = (each: Event) => each === event && callListeners(this.#delivery, event);
+      event.stopImmediatePropagation = PortEvent.prototype.stopImmediatePropagation;
+      super.addEventListener(type, call, { once: true });
+    }
+    return super.dispatchEvent(event);
+  }
+
+  /**
    * Ends the outgoing stream: the peer gets everything that was written and posted, and then the
    * end. Never waits. From now on nothing can be written, and a second call does nothing.
    *
@@ -401,12 +521,12 @@ export class Port<In = unknown, Out = In> extends PortEventTarget<In> {
    * called. A port without a listener does not keep it alive; reads and writes that wait always do.
    */
   ref(): void {
-    this.#delivery.isRef = true;
+    setRef(this.#delivery, true);
   }
 
   /** Lets the process end although somebody listens to this port. */
   unref(): void {
-    this.#delivery.isRef = false;
+    setRef(this.#delivery, false);
   }
 
   /**
