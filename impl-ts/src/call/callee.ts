@@ -19,10 +19,11 @@ import {
   cutText,
   encodeTexts,
   encodeValues,
+  hasName,
   type Manner,
   type Piece,
   pieceOf,
-  ValueList,
+  readValues,
 } from "./values.ts";
 
 /** What is called under one name. */
@@ -170,9 +171,9 @@ export class Callee {
     let values: unknown[];
     let isNamed: boolean;
     try {
-      const list = new ValueList(payload, this.#inc.codecs);
+      const list = readValues(payload, this.#inc.codecs);
       values = list.values;
-      isNamed = list.hasName;
+      isNamed = hasName(list);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
       return this.#refuse(served, error.code, error.message);
@@ -405,7 +406,7 @@ function quit({ steps }: Served): void {
 /** Why a list is no call, if it is none. */
 function faultOf(payload: Uint8Array): ReasonCode | undefined {
   try {
-    return new ValueList(payload, undefined).hasName ? undefined : "call.form";
+    return hasName(readValues(payload, undefined)) ? undefined : "call.form";
   } catch (error) {
     return (error as MessageError).code;
   }

@@ -30,7 +30,7 @@ import {
 } from "../pipe/outgoing.ts";
 import { Bit } from "../ring/side.ts";
 import { CallError } from "./error.ts";
-import { cutText, encodeValues, ValueList } from "./values.ts";
+import { cutText, encodeValues, hasName, readValues } from "./values.ts";
 
 const CALL = layout.FRAME_KIND_CALL;
 const ID_MASK = layout.CALL_ID_MAX;
@@ -322,10 +322,10 @@ export class Caller {
   /** Reads the values of an answer, or of an item. @throws {MessageError} if they are none. */
   #read(codec: number, payload: Uint8Array, isThrow: boolean): unknown[] {
     if (codec !== layout.CODEC_VALUES) throw lostError("message.codec", `its codec is ${codec}`);
-    const list = new ValueList(payload, this.#inc.codecs);
+    const list = readValues(payload, this.#inc.codecs);
     const { length } = list.values;
     const isSound = isThrow
-      ? length <= 3 && list.hasName && list.isText(1, 0, layout.CALL_TEXT_SIZE_MAX)
+      ? length <= 3 && hasName(list) && list.textSizes[1]! <= layout.CALL_TEXT_SIZE_MAX
       : length <= 1;
     if (isSound) return list.values;
     throw lostError("call.form", "its values are not those of an answer");

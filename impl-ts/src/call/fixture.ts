@@ -1,7 +1,7 @@
 /** What the tests of calls share: a port that offers calls, and a peer that writes anything. */
 
 import { tryReadMessage, writeMessage } from "../more/raw.ts";
-import { encodeValues, ValueList } from "./values.ts";
+import { encodeValues, readValues } from "./values.ts";
 import { makeSend } from "../pipe/outgoing.ts";
 import { layout } from "../memory/layout.ts";
 import { Port } from "../port/port.ts";
@@ -46,7 +46,7 @@ export class Raw {
     for (let message; (message = tryReadMessage(this.port)) !== undefined;) {
       const { kind, tag, codec, payload } = message;
       const values = codec === layout.CODEC_VALUES
-        ? new ValueList(payload, undefined).values
+        ? readValues(payload, undefined).values
         : ["plain"];
       all.push([kind, tag, ...values]);
     }

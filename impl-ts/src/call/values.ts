@@ -11,14 +11,14 @@ import {
   type CodecTable,
   copyOut,
   decodeForeign,
-  decodeJson,
   decodeText,
   encodeBy,
   isWellFormed,
   NO_BYTES,
+  parseJson,
 } from "../codec/codec.ts";
 import { hasBytes, mayHide, mayHideAnywhere } from "../codec/loss.ts";
-import { lostError, type MillraceError, throwCannot, throwRangeError } from "../error.ts";
+import { lostError, throwCannot, throwRangeError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
 import { MAX_JSON_SIZE } from "../pipe/options.ts";
@@ -41,20 +41,41 @@ const SAFE_DIGITS = 15;
 const DIGIT_0 = 0x30;
 
 let encoder: TextEncoder | undefined;
-let scratch: Uint8Array | undefined;
-/** The same, for the header and the entries. */
-let scratchWords: Int32Array | undefined;
-/** Its first bytes. Most lists are as long as the one before: the view is kept. */
-let view: Uint8Array | undefined;
+const textEncoder = (): TextEncoder => encoder ??= new TextEncoder();
 
-/** One value on its way out: a text, or bytes. */
+/** Memory for lists. */
+interface Target {
+  readonly bytes: Uint8Array;
+  /** The same, for the header and the entries. */
+  readonly words: Int32Array;
+  /** Its first bytes. Most lists are as long as the one before: the view is kept. */
+  view?: Uint8Array;
+}
+
+/** That of short lists, which is used again. */
+let scratch: Target | undefined;
+
+function makeTarget(size: number): Target {
+  const words = new Int32Array(Math.ceil(size / 4));
+  return { bytes: new Uint8Array(words.buffer), words };
+}
+
+/** One value on its way out: a text that is short, or bytes. */
 export interface Piece {
   readonly code: number;
   readonly text: string;
-  bytes: Uint8Array | undefined;
+  readonly bytes: Uint8Array | undefined;
 }
 
 const ABSENT: Piece = { code: layout.CODEC_JSON, text: "", bytes: undefined };
+
+/** A piece of a text without lone surrogates. Of one that is long, its size should be known. */
+const ofText = (code: number, text: string): Piece =>
+  text.length > SCRATCH_SIZE
+    ? ofBytes(code, textEncoder().encode(text))
+    : { code, text, bytes: undefined };
+
+const ofBytes = (code: number, bytes: Uint8Array): Piece => ({ code, text: "", bytes });
 
 /** How values that are neither strings nor bytes are written: what an end that writes has. */
 export interface Manner {
@@ -86,39 +107,37 @@ export function encodeValues(
 
 /** Writes a list of texts, of which none has a lone surrogate, and a value after them. */
 export function encodeTexts(texts: readonly string[], data: Piece | undefined, to: Send): void {
-  const pieces = texts.map((text) => ({ code: layout.CODEC_TEXT, text, bytes: undefined }));
+  const pieces = texts.map((text) => ofText(layout.CODEC_TEXT, text));
   writePieces(data === undefined ? pieces : [...pieces, data], to);
 }
 
 /** How a value is written. @throws {TypeError} if it cannot be. */
 export function pieceOf(value: unknown, { codec, vet }: Manner): Piece {
   if (value === undefined) return ABSENT;
-  if (typeof value === "string" && isWellFormed(value)) {
-    return { code: layout.CODEC_TEXT, text: value, bytes: undefined };
-  }
+  if (typeof value === "string" && isWellFormed(value)) return ofText(layout.CODEC_TEXT, value);
   if (isBytes(value)) {
     requireMemory(value);
-    return { code: layout.CODEC_BYTES, text: "", bytes: value };
+    return ofBytes(layout.CODEC_BYTES, value);
   }
   if (typeof codec !== "string" && typeof value !== "string") {
     const bytes = encodeBy(codec, value);
     requireMemory(bytes);
-    return { code: codec.code, text: "", bytes: copyOut(bytes, 0, bytes.length) };
+    return ofBytes(codec.code, copyOut(bytes, 0, bytes.length));
   }
   // As JSON has it, in a third of the time.
   const isNumber = typeof value === "number" && Number.isFinite(value);
   if (!isNumber) vet?.(value as never);
   // A few levels before, as many bytes would take long as JSON; all of it after, when it is known
   // that it does not contain itself.
-  if (mayHide(value, LEVELS_BEFORE) && hasBytes(value)) return fieldsOf(value);
-  const text = isNumber ? String(value) : JSON.stringify(value) as string | undefined;
-  if (mayHideAnywhere(value) && hasBytes(value)) return fieldsOf(value);
-  if (text !== undefined) return { code: layout.CODEC_JSON, text, bytes: undefined };
+  let hasFields = mayHide(value, LEVELS_BEFORE) && hasBytes(value);
+  let text: string | undefined;
+  if (!hasFields) {
+    text = isNumber ? String(value) : JSON.stringify(value);
+    hasFields = mayHideAnywhere(value) && hasBytes(value);
+  }
+  if (hasFields) return ofBytes(layout.CODEC_CBOR, encodeFields(value));
+  if (text !== undefined) return ofText(layout.CODEC_JSON, text);
   throwCannot(`write ${typeof value}: no codec of a call can carry it`);
-}
-
-function fieldsOf(value: unknown): Piece {
-  return { code: layout.CODEC_CBOR, text: "", bytes: encodeFields(value) };
 }
 
 /** Writes the list into the scratch where it surely fits, otherwise into fresh memory. */
@@ -128,35 +147,23 @@ export function writePieces(pieces: readonly Piece[], send: Send): void {
   const from = HEADER_SIZE + count * ENTRY_SIZE;
   let most = from;
   for (const { text, bytes } of pieces) most += 3 * text.length + (bytes?.length ?? 0) + ALIGN;
-  if (most > SCRATCH_SIZE) {
-    encoder ??= new TextEncoder();
-    most = from;
-    for (const piece of pieces) {
-      if (piece !== ABSENT) piece.bytes ??= encoder.encode(piece.text);
-      most += (piece.bytes?.length ?? 0) + ALIGN;
-    }
-  }
   const isKept = most > SCRATCH_SIZE;
-  if (!isKept && scratch === undefined) {
-    scratch = new Uint8Array(SCRATCH_SIZE);
-    scratchWords = new Int32Array(scratch.buffer);
-  }
-  const target = isKept ? new Uint8Array(most) : scratch!;
-  const words = isKept ? new Int32Array(target.buffer, 0, from >> 2) : scratchWords!;
+  const target = isKept ? makeTarget(most) : scratch ??= makeTarget(SCRATCH_SIZE);
+  const { bytes: all, words } = target;
   words[0] = count;
   words[1] = 0;
   let entry = HEADER_SIZE >> 2;
   let at = from;
   for (const { code, text, bytes } of pieces) {
-    for (; at % ALIGN !== 0; at++) target[at] = 0;
-    const size = bytes === undefined ? writeText(target, at, text) : bytes.length;
-    if (bytes !== undefined) target.set(bytes, at);
+    for (; at % ALIGN !== 0; at++) all[at] = 0;
+    if (bytes) all.set(bytes, at);
+    const size = bytes ? bytes.length : writeText(all, at, text);
     words[entry++] = size;
     words[entry++] = code;
     at += size;
   }
-  if (!isKept && view?.length !== at) view = target.subarray(0, at);
-  setPayload(send, layout.CODEC_VALUES, isKept ? target.subarray(0, at) : view!, isKept);
+  if (target.view?.length !== at) target.view = all.subarray(0, at);
+  setPayload(send, layout.CODEC_VALUES, target.view, isKept);
 }
 
 /** Writes a text as UTF-8, for which there is room. Returns its bytes. */
@@ -171,72 +178,53 @@ export function writeText(target: Uint8Array, at: number, text: string): number 
     }
     if (index === length) return length;
   }
-  encoder ??= new TextEncoder();
-  return encoder.encodeInto(text, target.subarray(at)).written;
+  return textEncoder().encodeInto(text, target.subarray(at)).written;
+}
+
+/** A list as it has come: its values, and of each that is written as a text how many bytes. */
+export interface ValueList {
+  readonly values: unknown[];
+  readonly textSizes: (number | undefined)[];
 }
 
 /**
- * A list as it has come, after all checks. [call.values_check]
+ * Makes all checks of a list, and decodes it. Its payload is private, and cannot change meanwhile.
+ * [call.values_check]
  *
- * Its payload is private, and nothing of it is looked at twice that could change meanwhile.
+ * @throws {MessageError} of the first check that fails.
  */
-export class ValueList {
-  readonly values: unknown[];
-  readonly #payload: Uint8Array;
-
-  /** Makes all checks. @throws {MessageError} of the first that fails. */
-  constructor(payload: Uint8Array, table: CodecTable) {
-    this.#payload = payload;
-    const sizes = sizesOf(payload);
-    const values: unknown[] = this.values = [];
-    let entry = HEADER_SIZE + layout.VALUE_CODEC_OFFSET;
-    let at = HEADER_SIZE + sizes.length * ENTRY_SIZE;
-    for (const size of sizes) {
-      at += -at & (ALIGN - 1);
-      values.push(decodeValue(payload, at, size, payload[entry]!, table));
-      at += size;
-      entry += ENTRY_SIZE;
-    }
-  }
-
-  /** Whether a value is a text of so many bytes. */
-  isText(index: number, least: number, most: number): boolean {
-    const entry = HEADER_SIZE + index * ENTRY_SIZE;
-    const code = this.#payload[entry + layout.VALUE_CODEC_OFFSET];
-    if (index >= this.values.length || code !== layout.CODEC_TEXT) return false;
-    const size = word(this.#payload, entry);
-    return size >= least && size <= most;
-  }
-
-  /** Whether the first value is a name. */
-  get hasName(): boolean {
-    return this.isText(0, 1, layout.CALL_NAME_SIZE_MAX);
-  }
-}
-
-/** Checks header and entries, and returns the sizes of the values. */
-function sizesOf(payload: Uint8Array): number[] {
+export function readValues(payload: Uint8Array, table: CodecTable): ValueList {
   const { length } = payload;
-  const sizes: number[] = [];
-  if (length === 0) return sizes;
-  if (length < HEADER_SIZE) throw badList("it is shorter than its header");
+  const values: unknown[] = [];
+  const textSizes: (number | undefined)[] = [];
+  if (length === 0) return { values, textSizes };
   const count = word(payload, 0);
   const end = HEADER_SIZE + count * ENTRY_SIZE;
-  if (count < 1 || count > layout.VALUES_COUNT_MAX || word(payload, 4) !== 0 || end > length) {
-    throw badList(`it has ${count} values`);
-  }
+  const isCount = count >= 1 && count <= layout.VALUES_COUNT_MAX;
+  refuse(!isCount || word(payload, 4) !== 0 || end > length);
   let at = end;
   for (let entry = HEADER_SIZE; entry < end; entry += ENTRY_SIZE) {
-    const codeWord = word(payload, entry + layout.VALUE_CODEC_OFFSET);
-    const isList = codeWord === layout.CODEC_JSON_BATCH || codeWord === layout.CODEC_VALUES;
-    const size = word(payload, entry);
-    at += (-at & (ALIGN - 1)) + size; // below 2^53: nothing overflows
-    if (codeWord > 0xff || isList || at > length) throw badList("a value of it cannot be");
-    sizes.push(size);
+    const code = word(payload, entry + layout.VALUE_CODEC_OFFSET);
+    at += (-at & (ALIGN - 1)) + word(payload, entry); // below 2^53: nothing overflows
+    const isList = code === layout.CODEC_JSON_BATCH || code === layout.CODEC_VALUES;
+    refuse(code > 0xff || isList || at > length);
   }
-  if (at !== length) throw badList("it goes on after the last value");
-  return sizes;
+  refuse(at !== length);
+  at = end;
+  for (let entry = HEADER_SIZE; entry < end; entry += ENTRY_SIZE) {
+    const code = payload[entry + layout.VALUE_CODEC_OFFSET]!;
+    const size = word(payload, entry);
+    at += -at & (ALIGN - 1);
+    values.push(decodeValue(payload, at, size, code, table));
+    textSizes.push(code === layout.CODEC_TEXT ? size : undefined);
+    at += size;
+  }
+  return { values, textSizes };
 }
+
+/** Whether the first value of a list is a name. */
+export const hasName = ({ textSizes: [size = 0] }: ValueList): boolean =>
+  size >= 1 && size <= layout.CALL_NAME_SIZE_MAX;
 
 /** Decodes one value of a list. @throws {MessageError} if it cannot be. */
 export function decodeValue(
@@ -253,24 +241,15 @@ export function decodeValue(
   if (code !== layout.CODEC_TEXT && code !== layout.CODEC_JSON) {
     return decodeForeign(copyOut(payload, at, size), code, table);
   }
-  const isText = code === layout.CODEC_TEXT;
-  if (!isText && size === 0) return undefined;
-  const integer = isText ? undefined : shortInteger(payload, at, size);
-  if (integer !== undefined) return integer;
-  if (!isText && size > MAX_JSON_SIZE) {
-    throw lostError("message.size", `JSON in it has ${size} bytes`);
+  const isJson = code === layout.CODEC_JSON;
+  if (isJson) {
+    if (size === 0) return undefined;
+    const integer = shortInteger(payload, at, size);
+    if (integer !== undefined) return integer;
+    if (size > MAX_JSON_SIZE) throw lostError("message.size", `JSON in it has ${size} bytes`);
   }
-  const text = shortText(payload, at, size);
-  if (text === undefined) {
-    const bytes = payload.subarray(at, at + size);
-    return isText ? decodeText(bytes) : decodeJson(bytes);
-  }
-  if (isText) return text;
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw lostError("message.json", "a value of it is not JSON", { cause });
-  }
+  const text = shortText(payload, at, size) ?? decodeText(payload.subarray(at, at + size));
+  return isJson ? parseJson(text) : text;
 }
 
 /** A short text of ASCII; undefined for any other. */
@@ -316,15 +295,14 @@ function word(bytes: Uint8Array, at: number): number {
   return (bytes[at]! | bytes[at + 1]! << 8 | bytes[at + 2]! << 16 | bytes[at + 3]! << 24) >>> 0;
 }
 
-function badList(why: string): MillraceError {
-  return lostError("message.values", `its list is none: ${why}`);
+function refuse(isWrong: boolean): void {
+  if (isWrong) throw lostError("message.values", "its list of values is not made as it must be");
 }
 
 /** The beginning of a text that has so many bytes at most, cut at a character. */
 export function cutText(text: string, most: number): string {
   const whole = isWellFormed(text) ? text : text.replace(/\p{Surrogate}/gu, "\ufffd");
   if (whole.length * 3 <= most) return whole;
-  encoder ??= new TextEncoder();
-  const { read } = encoder.encodeInto(whole, new Uint8Array(most));
+  const { read } = textEncoder().encodeInto(whole, new Uint8Array(most));
   return whole.slice(0, read);
 }

@@ -2,7 +2,7 @@
 
 import { assertEquals } from "@std/assert";
 import { list, outcome } from "./fixture.ts";
-import { ValueList } from "./values.ts";
+import { readValues } from "./values.ts";
 import { layout } from "../memory/layout.ts";
 
 /** A list of one value with these bytes. */
@@ -13,10 +13,10 @@ function listOf(text: string, codec: number): Uint8Array {
 }
 
 function readOf(text: string, codec = layout.CODEC_JSON): unknown {
-  return outcome(() => new ValueList(listOf(text, codec), undefined).values[0]);
+  return outcome(() => readValues(listOf(text, codec), undefined).values[0]);
 }
 
-Deno.test("ValueList reads numbers as JSON.parse does, and refuses what it refuses", () => {
+Deno.test("readValues reads numbers as JSON.parse does, and refuses what it refuses", () => {
   const good = [
     "0",
     "7",
@@ -37,12 +37,12 @@ Deno.test("ValueList reads numbers as JSON.parse does, and refuses what it refus
 
 Deno.test("encodeValues writes numbers as JSON.stringify does", () => {
   for (const number of [0, -0, 1, 1.5, 1e21, 1e-7, 123456789012345680000, NaN, -Infinity]) {
-    const { values } = new ValueList(list([number]), undefined);
+    const { values } = readValues(list([number]), undefined);
     assertEquals(values, [JSON.parse(JSON.stringify(number))]);
   }
 });
 
-Deno.test("ValueList gives each short text, whichever came before it", () => {
+Deno.test("readValues gives each short text, whichever came before it", () => {
   // 31 * "A" + "a" is 31 * "B" + "B": texts that are kept in one place.
   const texts = ["Aa", "BB", "Aa", "AaAa", "BBBB", "AaBB", "", "ask", "a\u00fc", "ask"];
   for (const text of texts) assertEquals(readOf(text, layout.CODEC_TEXT), text);

@@ -250,8 +250,10 @@ export function decodeText(payload: Uint8Array): string {
  *
  * @throws {MessageError} `message.text` or `message.json`.
  */
-export function decodeJson(payload: Uint8Array): unknown {
-  const text = decodeText(payload);
+export const decodeJson = (payload: Uint8Array): unknown => parseJson(decodeText(payload));
+
+/** Makes the value of a JSON text. @throws {MessageError} `message.json` */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {

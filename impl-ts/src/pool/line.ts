@@ -21,7 +21,7 @@
  */
 
 import { CallError } from "../call/error.ts";
-import { encodeTexts, type Piece, ValueList } from "../call/values.ts";
+import { encodeTexts, type Piece, readValues } from "../call/values.ts";
 import { NO_BYTES } from "../codec/codec.ts";
 import { copyInto } from "../codec/payload.ts";
 import { failure, lostError, MessageError, MillraceError } from "../error.ts";
@@ -341,7 +341,7 @@ export class Line implements Delivery {
       }
       if (tag < MARK) return this.#takeList(tag, bytes, words, size);
       requireSize(size, this.#limit);
-      const { values } = new ValueList(bytes.subarray(0, size), this.#inc.codecs);
+      const { values } = readValues(bytes.subarray(0, size), this.#inc.codecs);
       this.#user.takeMarked(tag & ~MARK, values);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
