@@ -214,7 +214,9 @@ async function copy(from: string, to: string): Promise<void> {
   await Deno.mkdir(to, { recursive: true });
   for await (const { name, isDirectory } of Deno.readDir(from)) {
     if (isDirectory && name !== "toolchain") await copy(`${from}/${name}`, `${to}/${name}`);
-    else if (/\.(ts|json|md)$/.test(name)) await Deno.copyFile(`${from}/${name}`, `${to}/${name}`);
+    else if (/\.(ts|jsonl?|md)$/.test(name)) {
+      await Deno.copyFile(`${from}/${name}`, `${to}/${name}`);
+    }
   }
 }
 

@@ -246,12 +246,12 @@ Deno.test("inspect shows no property that a reader refuses to open, and says why
 
 /** Without their magic, or with a signal of -1 alone, they look like the other. */
 const AMBIGUOUS = [
-  "mailbox/turn_reader_closing",
-  "mailbox/turn_writer_closing",
   "segment/create_while_formatting",
   "segment/order_magic",
   "segment/order_unready",
   "segment/order_ready",
+  "mailbox/turn_reader_closing",
+  "mailbox/turn_writer_closing",
 ];
 
 Deno.test("inspect guesses from the bytes of every case what they are", () => {
