@@ -14,9 +14,8 @@ import { isPast } from "../memory/segment.ts";
 import { type Incoming, Mode, read, releaseFrame, tryRead } from "../pipe/incoming.ts";
 import type { Link } from "../pipe/link.ts";
 import {
-  deadlineOf,
+  deadlineOfCall,
   type ReadingEnd,
-  requireWait,
   timeoutError,
   type WaitOptions,
   type WritingEnd,
@@ -161,11 +160,10 @@ const lents: WeakMap<Link, Lent> = new WeakMap();
  * ```
  */
 export function claim(end: WritingEnd, size: number, options?: ClaimOptions): Place {
-  requireWait(options);
+  const deadline = deadlineOfCall(options);
   const out = outgoingOf(end);
   requireWritable(out);
   requireSize(out, size, options);
-  const deadline = deadlineOf(options);
   for (let waits = 0;; waits++) {
     const place = isFree(out) ? claimNow(end.link, out, size, options) : undefined;
     if (place !== undefined) return place;

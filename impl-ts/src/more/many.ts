@@ -10,9 +10,8 @@ import { layout } from "../memory/layout.ts";
 import { requireInteger } from "../memory/plan.ts";
 import { hasEnded, type Incoming, Mode, read, readAsync, tryRead } from "../pipe/incoming.ts";
 import {
-  deadlineOf,
+  deadlineOfCall,
   type ReadingEnd,
-  requireWait,
   type TryReadingEnd,
   type WaitOptions,
   type WritingEnd,
@@ -26,7 +25,6 @@ import {
   type Send,
   send,
 } from "../pipe/outgoing.ts";
-import { now } from "../memory/clock.ts";
 import { Bit } from "../ring/side.ts";
 
 const written: WeakMap<object, number> = new WeakMap();
@@ -53,14 +51,13 @@ export function writeMany<T>(
   options?: WaitOptions,
 ): void {
   written.set(end, 0);
-  requireWait(options);
+  const deadline = deadlineOfCall(options);
   const out = end.link.outgoing!;
-  const deadline = deadlineOf(options);
   requireWritable(out);
   for (let index = 0; index < values.length;) {
     const run = makeSend(layout.FRAME_KIND_DATA);
     const count = gather(out, values, index, run);
-    send(out, run, deadline < Infinity ? { timeout: Math.max(0, deadline - now()) } : undefined);
+    send(out, run, deadline);
     written.set(end, index += count);
   }
 }

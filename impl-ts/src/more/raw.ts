@@ -12,6 +12,7 @@ import { requireInteger } from "../memory/plan.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
 import { type Incoming, Mode, read, readAsync, releaseFrame, tryRead } from "../pipe/incoming.ts";
 import {
+  deadlineOfCall,
   type Message,
   type ReadingEnd,
   requireWait,
@@ -69,10 +70,10 @@ export interface MessageInit extends Partial<Omit<Message, "payload">> {
  * ```
  */
 export function writeMessage(end: WritingEnd, message: MessageInit, options?: WaitOptions): void {
-  requireWait(options);
+  const deadline = deadlineOfCall(options);
   const out = end.link.outgoing!;
   requireWritable(out);
-  send(out, toSend(out, message, raw), options);
+  send(out, toSend(out, message, raw), deadline);
 }
 
 /**

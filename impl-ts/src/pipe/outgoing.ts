@@ -26,7 +26,7 @@ import { Bit, load, Side, store } from "../ring/side.ts";
 import { SETTLED } from "../wait/loop.ts";
 import type { Link } from "./link.ts";
 import {
-  deadlineOf,
+  deadlineOfCall,
   limit,
   requireWait,
   timeoutError,
@@ -345,22 +345,21 @@ export function put(out: Outgoing, message: Send): boolean {
 
 /** Writes a value. Blocks while there is no room for it. */
 export function write(out: Outgoing, value: unknown, options: WaitOptions | undefined): void {
-  if (options !== undefined) requireWait(options);
+  const deadline = options === undefined ? Infinity : deadlineOfCall(options);
   if (out.bits || !out.endpoint.isLinked(out.peer)) requireWritable(out);
   const message = encode(out, value, out.spare);
-  if (!put(out, message)) block(out, message, options);
+  if (!put(out, message)) block(out, message, deadline);
 }
 
 /** Writes a message, and waits while there is no room for it. */
-export function send(out: Outgoing, message: Send, options: WaitOptions | undefined): void {
-  if (!put(out, message)) block(out, message, options);
+export function send(out: Outgoing, message: Send, deadline: number): void {
+  if (!put(out, message)) block(out, message, deadline);
 }
 
 /** Puts a message into the queue, and waits until it is in the ring. */
-function block(out: Outgoing, message: Send, options: WaitOptions | undefined): void {
+function block(out: Outgoing, message: Send, deadline: number): void {
   if (message === out.spare) out.spare = makeSend(DATA);
   append(out, message);
-  const deadline = deadlineOf(options);
   for (let waits = 0; !pump(out) && !message.isSettled; waits++) {
     try {
       const isLate = waits > 0 && isPast(deadline);
@@ -393,21 +392,17 @@ export function trySend(out: Outgoing, message: Send): boolean {
   if (put(out, message)) return true;
   out.cursor = before; // nothing of it is visible yet
   message.sent = -1;
-  requirePossible(out, text === undefined ? message.size : encodeText(text).length);
+  const size = text === undefined ? message.size : encodeText(text).length;
+  // The full chunks, and one more: the end of the byte area may cut one in two, or cost a pad.
+  const chunks = Math.ceil((size + PREAMBLE_SIZE) / ((out.capacity >> 2) - HEADER_SIZE)) + 1;
+  const most = Math.ceil((size + PREAMBLE_SIZE) / ALIGN) * ALIGN + chunks * HEADER_SIZE;
+  if (most > out.capacity - RESERVE) { // [pipe.try_never]
+    throwRangeError(`Cannot write ${size} bytes at once: the ring is too small`);
+  }
   store(out);
   message.source = NO_BYTES;
   message.text = undefined;
   return false;
-}
-
-/** Throws for a message that never fits at once, whatever is read. [pipe.try_never] */
-function requirePossible({ largest, capacity }: Outgoing, size: number): void {
-  const bytes = size + PREAMBLE_SIZE;
-  // The full chunks, and one more: the end of the byte area may cut one in two, or cost a pad.
-  const chunks = Math.ceil(bytes / ((capacity >> 2) - HEADER_SIZE)) + 1;
-  const most = Math.ceil(bytes / ALIGN) * ALIGN + chunks * HEADER_SIZE;
-  if (size <= largest || most <= capacity - RESERVE) return;
-  throwRangeError(`Cannot write ${size} bytes at once: the ring is too small`);
 }
 
 /** Writes a value without blocking; resolves when the message is in the ring. */
@@ -479,12 +474,12 @@ export function accept(out: Outgoing, message: Send, settle: (reason?: unknown) 
  */
 export function setAside(out: Outgoing, aside: Send, settle: (reason?: unknown) => void): void {
   aside.flags = WHOLE;
-  let before: Send | undefined;
+  let before: Send | null = null;
   for (let each = out.first; each; each = each.next) {
     if (each.sent < 0 && each.flags === 0) break;
     before = each;
   }
-  insert(out, before, aside);
+  append(out, aside, before);
   settleLater(out, aside, settle);
 }
 
@@ -498,13 +493,8 @@ function settleLater(out: Outgoing, message: Send, settle: (reason?: unknown) =>
   if (!pump(out)) tendSoon(out.link);
 }
 
-/** Appends a message to the queue. */
-export function append(out: Outgoing, message: Send): void {
-  insert(out, out.last, message);
-}
-
-/** Puts a message into the queue: after this one, or first. */
-function insert(out: Outgoing, before: Send | undefined, message: Send): void {
+/** Puts a message into the queue: as the last, or after another one, or, after null, first. */
+export function append(out: Outgoing, message: Send, before: Send | null = out.last ?? null): void {
   const next = before ? before.next : out.first;
   message.next = next;
   if (!before) out.first = message;
@@ -565,7 +555,7 @@ export function giveUp(out: Outgoing, message: Send, reason: unknown): void {
   if (sent >= 0) {
     const cancel = makeSend(kind, code, tag);
     cancel.flags = CANCEL;
-    insert(out, undefined, cancel);
+    append(out, cancel, null);
   }
   settle(message, reason);
   tendSoon(out.link); // what comes after it may have room
@@ -604,11 +594,12 @@ function settle(message: Send, reason?: unknown): void {
   message.settle?.(reason);
 }
 
-/** Ends the stream, after what was accepted. Returns the `end` if it is not in the ring yet. */
-export function end(out: Outgoing): Send | undefined {
-  const { last } = out;
-  // [pipe.end_again]
-  if (out.bits & Bit.ENDED) return last?.kind === END ? last : undefined;
+/**
+ * Ends the stream, after what was accepted. Returns what resolves when the `end` is in the ring,
+ * if it is not there yet.
+ */
+export function end(out: Outgoing): Promise<void> | undefined {
+  if (out.bits & Bit.ENDED) return out.last?.promise; // [pipe.end_again]
   const stopped = stoppedError(out, "end");
   if (stopped) throw stopped;
   requireFree(out);
@@ -617,14 +608,15 @@ export function end(out: Outgoing): Send | undefined {
   append(out, message);
   tendSoon(out.link); // [call.told]
   if (pump(out) || message.isSettled) return undefined;
-  promiseOf(out, message, undefined).catch(() => {});
-  return message;
+  const promise = promiseOf(out, message, undefined);
+  promise.catch(() => {}); // the caller need not handle it
+  return promise;
 }
 
 /** `end`, and resolves when the end is in the ring. */
 export async function endAsync(out: Outgoing, options: WaitOptions | undefined): Promise<void> {
   requireWait(options);
-  const promise = end(out)?.promise;
+  const promise = end(out);
   if (!promise) return;
   await new Promise<void>((resolve, reject) => {
     const release = limit(options, (reason) => reject(reason ?? timeoutError("end")));
