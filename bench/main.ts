@@ -12,24 +12,20 @@
  * @module
  */
 import { findProgram } from "../tools/programs.ts";
-import { fits, isNamed, readArguments, USAGE, UsageError } from "./runner/arguments.ts";
-import type { Arguments } from "./runner/arguments.ts";
-import { comparison, refusal } from "./runner/compare.ts";
+import { type Arguments, fits, isNamed, readArguments, USAGE } from "./runner/arguments.ts";
+import { UsageError } from "./runner/arguments.ts";
 import { openWorkshop } from "./runner/drivers.ts";
 import { type Goal, goalsTable, judge, loadGoals, needs } from "./runner/goals.ts";
 import { MachineWatch } from "./runner/machine.ts";
-import { machineWarnings } from "./runner/machine_warnings.ts";
 import { countRuns, measure } from "./runner/measure.ts";
 import { Progress } from "./runner/progress.ts";
 import { writeReport } from "./runner/report.ts";
-import { withRatios } from "./runner/pairs.ts";
-import { isOurs, type Results, RESULTS_VERSION } from "./runner/results.ts";
-import type { Row, ScenarioInfo } from "./runner/results.ts";
+import { isOurs, machineWarnings, type Results, RESULTS_VERSION } from "./runner/results.ts";
+import { type Row, type ScenarioInfo, withRatios } from "./runner/results.ts";
 import { readResults, writeResults } from "./runner/results_file.ts";
-import { EFFORTS, loadTasks, partsOf, type PlaceName } from "./runner/scenarios.ts";
-import { quickTasks, type Task } from "./runner/scenarios.ts";
-import { runSummary } from "./runner/table.ts";
-import { taskTable } from "./runner/table_parts.ts";
+import { EFFORTS, loadTasks, partsOf, type PlaceName, quickTasks } from "./runner/scenarios.ts";
+import type { Task } from "./runner/scenarios.ts";
+import { comparison, refusal, runSummary, taskTable } from "./runner/table.ts";
 
 const REPORT = new URL("report.html", import.meta.url);
 const INTERRUPTED = 130;

@@ -162,3 +162,53 @@ pub const Other = union(enum) {
         }
     }
 };
+
+/// The end of a peer that copies: messages are made in one storage and read into another. `Way` has
+/// `open(link, plan, side)`, `close()`, `write(payload)`, and `read(storage)`.
+pub fn Copying(comptime Link: type, comptime Way: type) type {
+    return struct {
+        const End = @This();
+
+        way: Way,
+        storage: [2][]align(64) u8,
+
+        pub fn open(
+            end: *End,
+            link: *Link,
+            plan: *const Plan,
+            side: u1,
+            storage: [2][]align(64) u8,
+        ) !void {
+            end.storage = storage;
+            try end.way.open(link, plan, side);
+        }
+
+        pub fn close(end: *End) void {
+            end.way.close();
+        }
+
+        pub inline fn place(end: *End, size: u32) ![]u8 {
+            return end.storage[0][0..size];
+        }
+
+        pub inline fn commit(end: *End, payload: []const u8) !void {
+            return end.way.write(payload);
+        }
+
+        pub inline fn send(end: *End, payload: []const u8) !void {
+            return end.way.write(payload);
+        }
+
+        pub inline fn take(end: *End) ![]const u8 {
+            return end.way.read(end.storage[1]);
+        }
+
+        pub inline fn done(_: *End) void {}
+    };
+}
+
+/// For peers whose ends need nothing but the memory of the plan.
+pub const NoLink = struct {
+    pub fn init(_: *NoLink, _: *const Plan) !void {}
+    pub fn deinit(_: *NoLink) void {}
+};

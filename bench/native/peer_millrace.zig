@@ -1,4 +1,5 @@
-//! Millrace's port from Zig: with copies, and with frames that are lent where they lie.
+//! Millrace's port: from Zig, with copies and with frames that are lent where they lie; and through
+//! the library for C.
 
 const std = @import("std");
 const millrace = @import("millrace");
@@ -9,7 +10,7 @@ const patience: millrace.Timeout = .ms(20_000);
 /// For as long as a run lasts: who is to spin never sleeps.
 const spin_us = 60_000_000;
 
-pub fn rings(plan: *const Plan) millrace.Rings {
+fn rings(plan: *const Plan) millrace.Rings {
     const capacity = plan.ringSize(millrace.layout.frame_header_size);
     return .{ .capacities = .{ capacity, capacity } };
 }
@@ -45,75 +46,57 @@ const Attached = struct {
     }
 };
 
-pub fn memoryOf(plan: *const Plan) millrace.Memory {
+fn memoryOf(plan: *const Plan) millrace.Memory {
     return @alignCast(plan.memory[0 .. 4 << 20]);
 }
 
 /// The file is the only thing that a run could leave behind.
-pub const Link = struct {
+const FileLink = struct {
     path: ?[:0]const u8,
 
-    pub fn init(link: *Link, plan: *const Plan) !void {
+    pub fn init(link: *FileLink, plan: *const Plan) !void {
         link.path = if (plan.scenario.inProcesses()) plan.path else null;
     }
 
-    pub fn deinit(link: *Link) void {
+    pub fn deinit(link: *FileLink) void {
         if (link.path) |path| _ = std.os.linux.unlink(path);
     }
 };
 
 pub const Copying = struct {
     pub const moves_payload = true;
-    pub const Link = @import("peer_millrace.zig").Link;
+    pub const Link = FileLink;
+    pub const End = ends.Copying(Link, struct {
+        const Way = @This();
+
+        attached: Attached,
+
+        pub fn open(way: *Way, _: *Link, plan: *const Plan, side: u1) !void {
+            try way.attached.open(plan, side);
+        }
+
+        pub fn close(way: *Way) void {
+            way.attached.close();
+        }
+
+        pub inline fn write(way: *Way, payload: []const u8) !void {
+            try way.attached.port.write(payload, .{}, patience);
+        }
+
+        pub inline fn read(way: *Way, storage: []align(64) u8) ![]const u8 {
+            const message = try way.attached.port.read(storage, patience);
+            return (message orelse return error.NoMessage).payload;
+        }
+    });
 
     pub fn declines(_: *const Plan) ?[]const u8 {
         return null;
     }
-
-    pub const End = struct {
-        attached: Attached,
-        /// Where messages are made and read.
-        storage: [2][]align(64) u8,
-
-        pub fn open(
-            end: *End,
-            _: *Copying.Link,
-            plan: *const Plan,
-            side: u1,
-            storage: [2][]align(64) u8,
-        ) !void {
-            end.storage = storage;
-            try end.attached.open(plan, side);
-        }
-
-        pub fn close(end: *End) void {
-            end.attached.close();
-        }
-
-        pub inline fn place(end: *End, size: u32) ![]u8 {
-            return end.storage[0][0..size];
-        }
-
-        pub inline fn commit(end: *End, payload: []const u8) !void {
-            try end.attached.port.write(payload, .{}, patience);
-        }
-
-        pub inline fn send(end: *End, payload: []const u8) !void {
-            try end.attached.port.write(payload, .{}, patience);
-        }
-
-        pub inline fn take(end: *End) ![]const u8 {
-            const message = try end.attached.port.read(end.storage[1], patience);
-            return (message orelse return error.NoMessage).payload;
-        }
-
-        pub inline fn done(_: *End) void {}
-    };
 };
 
 pub const Lending = struct {
     pub const moves_payload = true;
-    pub const Link = @import("peer_millrace.zig").Link;
+    pub const Link = FileLink;
 
     pub fn declines(plan: *const Plan) ?[]const u8 {
         const capacity = rings(plan).capacities[0];
@@ -126,7 +109,7 @@ pub const Lending = struct {
 
         pub fn open(
             end: *End,
-            _: *Lending.Link,
+            _: *Link,
             plan: *const Plan,
             side: u1,
             _: [2][]align(64) u8,
@@ -162,4 +145,123 @@ pub const Lending = struct {
             end.attached.port.release();
         }
     };
+};
+
+const done_status = 1;
+const patience_ms = 20_000;
+
+const Channel = extern struct {
+    writer: u32,
+    reader: u32,
+    capacity: u32,
+    label: u32 = 0,
+    start: u32 = 0,
+    kind: u32 = 0,
+    name: ?[*:0]const u8 = null,
+};
+
+const Message = extern struct {
+    payload: [*]const u8,
+    size: usize,
+    total: u64,
+    tag: u32,
+    kind: u8,
+    codec: u8,
+    flags: u8,
+    reserved: u8,
+};
+
+const Object = *align(16) anyopaque;
+
+extern fn millrace_segment_size() usize;
+extern fn millrace_segment_create(Object, [*]u8, usize, u32, [*]const Channel, u32, i32) i32;
+extern fn millrace_segment_create_file(
+    Object,
+    [*:0]const u8,
+    u32,
+    [*]const Channel,
+    u32,
+    u32,
+    i32,
+) i32;
+extern fn millrace_segment_leave(Object) i32;
+extern fn millrace_port_size() usize;
+extern fn millrace_port_attach(Object, Object, u32) i32;
+extern fn millrace_port_set_spin(Object, u32) i32;
+extern fn millrace_port_write(Object, [*]const u8, usize, u32, u32, i32) i32;
+extern fn millrace_port_read(Object, [*]u8, usize, i32, *Message) i32;
+extern fn millrace_port_leave(Object) i32;
+
+fn check(status: i32) !void {
+    if (status == done_status) return;
+    std.debug.print("libmillrace answered {d}\n", .{status});
+    return error.Library;
+}
+
+/// Through the library for C, as any other language calls it.
+pub const C = struct {
+    pub const moves_payload = true;
+    pub const Link = FileLink;
+    pub const End = ends.Copying(Link, struct {
+        const Way = @This();
+
+        segment: [40_000]u8 align(16),
+        port: [1_024]u8 align(16),
+
+        pub fn open(way: *Way, _: *Link, plan: *const Plan, side: u1) !void {
+            std.debug.assert(millrace_segment_size() <= way.segment.len);
+            std.debug.assert(millrace_port_size() <= way.port.len);
+            const capacity = rings(plan).capacities[0];
+            const channels = [2]Channel{
+                .{ .writer = 0, .reader = 1, .capacity = capacity },
+                .{ .writer = 1, .reader = 0, .capacity = capacity },
+            };
+            const segment = &way.segment;
+            if (plan.scenario.inProcesses()) {
+                try check(millrace_segment_create_file(
+                    segment,
+                    plan.path,
+                    2,
+                    &channels,
+                    2,
+                    side,
+                    5_000,
+                ));
+            } else {
+                const memory = memoryOf(plan);
+                try check(millrace_segment_create(
+                    segment,
+                    memory.ptr,
+                    memory.len,
+                    2,
+                    &channels,
+                    2,
+                    5_000,
+                ));
+            }
+            try check(millrace_port_attach(&way.port, segment, side));
+            const spin: u32 = if (plan.scenario.wait == .spin) spin_us else 0;
+            try check(millrace_port_set_spin(&way.port, spin));
+        }
+
+        pub fn close(way: *Way) void {
+            _ = millrace_port_leave(&way.port);
+            _ = millrace_segment_leave(&way.segment);
+        }
+
+        pub inline fn write(way: *Way, payload: []const u8) !void {
+            try check(millrace_port_write(&way.port, payload.ptr, payload.len, 0, 0, patience_ms));
+        }
+
+        pub inline fn read(way: *Way, storage: []align(64) u8) ![]const u8 {
+            const port = &way.port;
+            var message: Message = undefined;
+            try check(millrace_port_read(port, storage.ptr, storage.len, patience_ms, &message));
+            return message.payload[0..message.size];
+        }
+    });
+
+    pub fn declines(_: *const Plan) ?[]const u8 {
+        return null;
+    }
 };

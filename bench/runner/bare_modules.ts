@@ -20,22 +20,21 @@ const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
 /** What the modules are made of, and how large the goals have a library of their kind. */
 export const MODULES = [
-  { peer: "floor-text", entry: "bare_port.ts", size: 40_000 },
-  { peer: "floor-turn", entry: "bare_turn.ts", size: 45_000 },
+  { peer: "floor-text", name: "Port", size: 40_000 },
+  { peer: "floor-turn", name: "SABMessagePort", size: 45_000 },
 ];
 
 /** Writes the modules into a folder. */
 export async function writeBareModules(folder: string): Promise<void> {
-  for (const { peer, entry, size } of MODULES) {
-    await Deno.writeTextFile(`${folder}/${peer}.js`, await bareModule(entry, size));
+  for (const { peer, name, size } of MODULES) {
+    await Deno.writeTextFile(`${folder}/${peer}.js`, await bareModule(name, size));
   }
 }
 
-/** Bundles a module of `script/` and fills it up to so many bytes. */
-export async function bareModule(entry: string, size: number): Promise<string> {
+/** Bundles a class of `script/bare.ts` and fills the module up to so many bytes. */
+async function bareModule(name: string, size: number): Promise<string> {
   const { outputFiles } = await esbuild.build({
-    absWorkingDir: SCRIPT,
-    entryPoints: [entry],
+    stdin: { contents: `export { ${name} } from "./bare.ts";`, resolveDir: SCRIPT },
     write: false,
     bundle: true,
     minify: true,

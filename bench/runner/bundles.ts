@@ -3,14 +3,16 @@
  *
  * @module
  */
+import * as esbuild from "esbuild";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import * as esbuild from "esbuild";
 import { FIRST, markEarly, readEarly } from "../../tools/build_early.ts";
-import { ENTRIES } from "../../tools/build_entries.ts";
+import { ENTRIES, PACKAGE_NAME } from "../../tools/build_entries.ts";
 import { folderOf } from "../../tools/build_libraries.ts";
 import { bundleModules } from "../../tools/build_modules.ts";
-import { bundleText } from "../../tools/build_scripts.ts";
+import { manifest, type PackageFile } from "../../tools/build_package.ts";
+import { bundleText, stopBundler } from "../../tools/build_scripts.ts";
+import { measureImport, type Size } from "../../tools/build_sizes.ts";
 
 const SCRIPT = fileURLToPath(new URL("../script/", import.meta.url));
 /** Above all of the repository, and below nothing of the packages' cache. */
@@ -28,7 +30,7 @@ const NATIVE_PARTS = ["cbor-extract", "msgpackr-extract"];
 const NODE_ENTRIES = {
   node_driver: "node_driver.ts",
   node_worker: "node_worker.ts",
-  piscina_worker: "piscina_worker.ts",
+  pool_task: "pool_task.ts",
   pool_worker: "pool_worker.ts",
   start_main: "start_main.ts",
   start_node_worker: "start_node_worker.ts",
@@ -93,11 +95,6 @@ export async function writePageBundles(folder: string): Promise<void> {
   await bundle(folder, PAGE_ENTRIES, { platform: "browser", target: "es2023", plugins });
 }
 
-/** Ends the process of the bundler; without this, ours does not end either. */
-export function stopBundler(): Promise<void> {
-  return esbuild.stop();
-}
-
 const OPTIONS = {
   bundle: true,
   charset: "utf8",
@@ -106,8 +103,10 @@ const OPTIONS = {
   plugins: [{ name: "packages", setup: resolvePackages }],
 } satisfies esbuild.BuildOptions;
 
-/** Writes the bundles of entries into a folder. */
-/** Our own functions are compiled with their modules as far as those of the npm package are. */
+/**
+ * Writes the bundles of entries into a folder. Our own functions are compiled with their modules as
+ * far as those of the npm package are.
+ */
 async function bundle(
   folder: string,
   entries: Record<string, string>,
@@ -185,4 +184,35 @@ function leaveOut(build: esbuild.PluginBuild): void {
 
 function packageUrl(specifier: string): string {
   return import.meta.resolve(specifier);
+}
+
+/** The parts of the scenario `size`, and what is imported for each. */
+const IMPORTS: Readonly<Record<string, { names: string; specifier: string }>> = {
+  "Port": { names: "Port", specifier: PACKAGE_NAME },
+  "Writer-Reader": { names: "Segment, Writer, Reader", specifier: PACKAGE_NAME },
+  "SABMessagePort": {
+    names: "SABMessagePort",
+    specifier: `${PACKAGE_NAME}/sab-message-port`,
+  },
+};
+
+/** The bytes of each, minified, and gzipped under its name with `-gzip`. */
+export async function measureSizes(): Promise<Record<string, number>> {
+  const root = fileURLToPath(new URL("../../", import.meta.url)).slice(0, -1);
+  const files: PackageFile[] = [
+    { path: "package.json", text: JSON.stringify(manifest("0.0.0")) },
+    ...await bundleModules(root, ENTRIES),
+  ];
+  const limit: Size = { minified: Infinity, gzip: Infinity };
+  const sizes: Record<string, number> = {};
+  try {
+    for (const [name, each] of Object.entries(IMPORTS)) {
+      const { minified, gzip } = await measureImport({ ...each, limit }, files);
+      sizes[name] = minified;
+      sizes[`${name}-gzip`] = gzip;
+    }
+    return sizes;
+  } finally {
+    await stopBundler();
+  }
 }

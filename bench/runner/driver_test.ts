@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import type { Answer, Scenario } from "../contract.ts";
-import { Driver } from "./driver.ts";
+import { Driver } from "./drivers.ts";
 
 const SCENARIO: Scenario = {
   name: "echo",

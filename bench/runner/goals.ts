@@ -3,9 +3,7 @@
  *
  * @module
  */
-import { inverse, ratioOf } from "./pairs.ts";
-import type { Ratio, Results, Row } from "./results.ts";
-import { slower } from "./results.ts";
+import { inverse, type Ratio, ratioOf, type Results, type Row, slower } from "./results.ts";
 import { partsOf, type PlaceName, readRows, type Task } from "./scenarios.ts";
 import { columns, digits, formatFigure, formatSpread } from "./table.ts";
 

@@ -7,8 +7,7 @@
  * @module
  */
 import type { Scenario } from "../contract.ts";
-import type { Driver } from "./driver.ts";
-import { type DriverKind, makeDriver } from "./drivers.ts";
+import { type Driver, type DriverKind, makeDriver } from "./drivers.ts";
 import { partOf, percentilesOf, type Played, type Row, rowOf } from "./results.ts";
 import { partsOf, type PlaceName, type Task } from "./scenarios.ts";
 

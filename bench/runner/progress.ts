@@ -1,5 +1,5 @@
 /**
- * A bar with the time left, on stderr; where that is no terminal, a line every tenth.
+ * Says on stderr how far a run is, and what is being built: the first native build takes minutes.
  *
  * @module
  */
@@ -32,20 +32,43 @@ export class Progress {
     const left = Math.ceil(seconds / part - seconds);
     const bar = `[${"#".repeat(full)}${".".repeat(WIDTH - full)}]`;
     const text = `${bar} ${Math.floor(100 * part)} %, ${time(left)} left: ${what}`;
-    this.#write(this.#live ? `${CLEAR}${text.slice(0, 100)}` : `${text}\n`);
+    write(this.#live ? `${CLEAR}${text.slice(0, 100)}` : `${text}\n`);
   }
 
   /** Takes the bar away, for what is printed next. */
   clear(): void {
-    if (this.#live) this.#write(CLEAR);
-  }
-
-  #write(text: string): void {
-    Deno.stderr.writeSync(new TextEncoder().encode(text));
+    if (this.#live) write(CLEAR);
   }
 }
 
 function time(seconds: number): string {
   const rest = String(seconds % 60).padStart(2, "0");
   return `${Math.floor(seconds / 60)}:${rest}`;
+}
+
+const TICK_MS = 1_000;
+/** A step that was shorter than this needs no line of its own behind it. */
+const SHORT_MS = 2_000;
+
+/** Says what a step does, does it, and says how long that took. In a terminal the time goes on. */
+export async function step<Value>(what: string, work: () => Promise<Value>): Promise<Value> {
+  const isLive = Deno.stderr.isTerminal();
+  const start = performance.now();
+  const elapsed = () => performance.now() - start;
+  const seconds = () => `${Math.floor(elapsed() / 1000)} s`;
+  write(isLive ? `${what} ...` : `${what} ...\n`);
+  const timer = isLive
+    ? setInterval(() => write(`${CLEAR}${what} ... ${seconds()}`), TICK_MS)
+    : undefined;
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+    if (isLive) write(CLEAR);
+    if (elapsed() >= SHORT_MS) write(`${what}: ${seconds()}\n`);
+  }
+}
+
+function write(text: string): void {
+  Deno.stderr.writeSync(new TextEncoder().encode(text));
 }

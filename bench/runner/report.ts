@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { bundlePage, stopBundler } from "./bundles.ts";
+import { stopBundler } from "../../tools/build_scripts.ts";
+import { bundlePage } from "./bundles.ts";
 import type { Results } from "./results.ts";
 
 const PAGE = new URL("report_page.html", import.meta.url);

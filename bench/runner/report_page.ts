@@ -4,11 +4,11 @@
  * @module
  */
 import Chart from "chart.js/auto";
-import { type Bar, type Bars, drawBars, inOrder, kindOf } from "./report_bars.ts";
-import { document, type Element, element, getComputedStyle } from "./report_dom.ts";
-import { machineWarnings } from "./machine_warnings.ts";
-import { isOfSizes, type Style, stylesOf } from "./report_styles.ts";
-import { type Results, risesWith, type Row, type ScenarioInfo } from "./results.ts";
+import { type Bar, type Bars, document, drawBars, type Element, element } from "./report_parts.ts";
+import { getComputedStyle, inOrder, isOfSizes, kindOf, type Style } from "./report_parts.ts";
+import { stylesOf } from "./report_parts.ts";
+import { machineWarnings, type Results, risesWith, type Row } from "./results.ts";
+import type { ScenarioInfo } from "./results.ts";
 import { digits, formatFigure } from "./table.ts";
 
 type Series = Style & { label: string; values: (number | undefined)[] };

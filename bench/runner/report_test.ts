@@ -3,7 +3,7 @@ import { chromium } from "playwright-core";
 import { CHROMIUM_ARGUMENTS, findChromium } from "../../tools/chromium.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
 import { meanings, reportPage } from "./report.ts";
-import { stylesOf } from "./report_styles.ts";
+import { stylesOf } from "./report_parts.ts";
 import type { Results, Row } from "./results.ts";
 
 const ID = "echo/json-118/workers/spin/free";

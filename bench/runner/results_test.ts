@@ -1,23 +1,39 @@
-import { assert, assertEquals, assertMatch } from "@std/assert";
-import { comparison, refusal } from "./compare.ts";
-import { type Goal, goalsTable, judge, loadGoals } from "./goals.ts";
-import { withRatios } from "./pairs.ts";
-import {
-  figureOf,
-  isOurs,
-  medianOf,
-  partOf,
-  percentilesOf,
-  type Played,
-  type Results,
-  rowOf,
-} from "./results.ts";
-import { resultsProblem } from "./results_file.ts";
-import { madeUp } from "./results_fixture.ts";
-import { EFFORTS, loadTasks, partsOf, type Task } from "./scenarios.ts";
+// Figures, ratios, goals and their exit code, and what the terminal shows of them.
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { fileURLToPath } from "node:url";
+import { run } from "../../tools/run.ts";
 import { PEER_NAMES } from "../script/peers.ts";
-import { runSummary, scenarioTable } from "./table.ts";
-import { taskTable } from "./table_parts.ts";
+import { type Goal, goalsTable, judge, loadGoals, readGoal } from "./goals.ts";
+import { figureOf, inverse, isOurs, medianOf, partOf, percentilesOf } from "./results.ts";
+import { type Played, ratioOf, type Repetition, type Results, RESULTS_VERSION } from "./results.ts";
+import { type Row, rowOf, type ScenarioInfo, slower, withRatios } from "./results.ts";
+import { resultsProblem, writeResults } from "./results_file.ts";
+import { EFFORTS, loadTasks, partsOf, type PlaceName, type Task } from "./scenarios.ts";
+import { comparison, refusal, runSummary, scenarioTable, taskTable } from "./table.ts";
+
+/** The results of a full run that never was. */
+function madeUp(scenarios: readonly ScenarioInfo[], rows: readonly Row[]): Results {
+  return {
+    version: RESULTS_VERSION,
+    started: "2026-01-01T00:00:00.000Z",
+    effort: "full",
+    machine: {
+      id: "a",
+      processor: "",
+      processors: 2,
+      memory_gb: 1,
+      system: "",
+      load: [0, 0],
+      busy_percent: 0,
+      steal_percent: 0,
+    },
+    drivers: [],
+    complete: true,
+    seconds: 1,
+    scenarios,
+    rows,
+  };
+}
 
 const [first] = await loadTasks(EFFORTS.full) as [Task];
 const TASK: Task = { ...first, floor: "floor", rival: "rival" };
@@ -257,4 +273,155 @@ Deno.test("the table has the fastest first, and says who declined and who failed
   assertEquals(fastest?.trim().split(/\s{2,}/).slice(0, 2), ["floor", "0.100 µs"]);
   assertEquals(slowest?.trim().split(/\s{2,}/).slice(0, 2), ["slow", "0.900 µs"]);
   assertEquals([failed, declined], ["  broken: FAILED: Error: oh", "  not here: shy (cannot)"]);
+});
+
+type Mark = [figure: number, at_ms: number, ping_ns?: [number, number]];
+
+function marked(peer: string, ...marks: Mark[]): Row {
+  const repetitions = marks.map(([figure, at_ms, ping_ns]): Repetition => ({
+    count: 1,
+    elapsed_ns: 1,
+    figure,
+    at_ms,
+    ...ping_ns === undefined ? {} : { ping_ns },
+  }));
+  return { scenario: "s", place: "deno", driver: "deno", peer, repetitions };
+}
+
+function ratio(own: Row, other: Row): (number | boolean | undefined)[] {
+  const { median, min, max, pairs, steady } = ratioOf("round-trip", own, other) ?? {};
+  return [median, min, max, pairs, steady];
+}
+
+Deno.test("ratioOf pairs each repetition with the nearest in time, and takes the median", () => {
+  const own = marked("ours", [100, 1], [1000, 11], [300, 21]);
+  const other = marked("other", [50, 2], [500, 12], [100, 22]);
+  assertEquals(ratio(own, other), [2, 2, 3, 3, true]);
+  // Not of the medians, which are of two states: 300 / 100.
+  const gone = marked("other", [50, 2], [500, 12]);
+  assertEquals(ratio(marked("ours", [100, 1], [1000, 11], [900, 13]), gone), [2, 1.8, 2, 3, true]);
+});
+
+Deno.test("ratioOf prefers a repetition of the same state to one that is nearer", () => {
+  const own = marked("ours", [1000, 10, [500, 520]]);
+  const other = marked("other", [100, 11, [100, 110]], [400, 50, [480, 500]]);
+  assertEquals(ratio(own, other), [2.5, 2.5, 2.5, 1, true]);
+});
+
+Deno.test("ratioOf leaves out repetitions in which the machine changed, if others remain", () => {
+  const other = marked("other", [100, 2, [100, 100]], [100, 12, [100, 100]]);
+  const own = marked("ours", [900, 1, [100, 500]], [200, 11, [100, 120]]);
+  assertEquals(ratio(own, other), [2, 2, 2, 1, true]);
+  assertEquals(ratio(marked("ours", [900, 1, [100, 500]]), other), [9, 9, 9, 1, false]);
+});
+
+Deno.test("what is much slower than the ping-pong is paired whatever that was", () => {
+  const other = marked("other", [50_000, 2, [100, 500]], [90_000, 99, [100, 100]]);
+  assertEquals(ratio(marked("ours", [100, 1, [100, 100]]), other), [0.002, 0.002, 0.002, 1, true]);
+});
+
+Deno.test("the floor of words is the ping-pong around each repetition itself", () => {
+  const floor = marked("floor-atomics-spin", [9999, 1, [9, 9]]);
+  const own = marked("ours", [300, 1, [90, 110]], [1500, 2, [500, 500]], [999, 3, [100, 500]]);
+  assertEquals(ratio(own, floor), [3, 3, 3, 2, true]);
+  // Without a ping-pong, the floor's own repetitions count.
+  assertEquals(ratio(marked("ours", [19998, 1]), floor), [2, 2, 2, 1, true]);
+});
+
+Deno.test("ratioOf has nothing where one peer has nothing, or nothing to divide by", () => {
+  assertEquals(ratioOf("round-trip", marked("ours", [1, 1]), marked("other")), undefined);
+  assertEquals(ratioOf("round-trip", marked("ours"), marked("other", [1, 1])), undefined);
+  assertEquals(ratioOf("processor", marked("ours", [1, 1]), marked("other", [0, 1])), undefined);
+  // Turned round, it would be without end.
+  assertEquals(ratioOf("round-trip", marked("ours", [0, 1]), marked("other", [1, 1])), undefined);
+});
+
+Deno.test("inverse turns the spread round", () => {
+  const { median, min, max } = inverse({ median: 2, min: 1, max: 4, pairs: 3, steady: true });
+  assertEquals([median, min, max], [0.5, 0.25, 1]);
+});
+
+// The exit code of `--goals`: by results that are made up, in which all goals hold, or all but one.
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const goals = await loadGoals();
+const tasks = (await loadTasks(EFFORTS.full)).flatMap(partsOf);
+
+/** Ours are as fast as the floors, and others a thousand times slower, or as fast, as is wanted. */
+function rowsOf(goal: Goal): Row[] {
+  const { places, driver, peer, versus = [], at_most = 0, at_least } = goal;
+  const { scenario: own, versus_scenario: other = own } = goal;
+  const { figure } = tasks.find(({ id }) => id === own)!;
+  const best = versus.length === 0 ? at_most / 2 : 1_000;
+  const isBetween = at_most > 0 && at_least !== undefined;
+  const worst = isBetween ? best : slower(figure, 1, 1_000) > 1 ? best / 1_000 : best * 1_000;
+  const row = (scenario: string, place: PlaceName, name: string, value: number): Row => {
+    const repetitions = [{ count: 1, elapsed_ns: 1, figure: value, at_ms: 1 }];
+    const spread = { median: value, min: value, max: value };
+    return { scenario, place, driver: driver ?? place, peer: name, repetitions, ...spread };
+  };
+  return places.flatMap((place) => [
+    ...peer.map((name) => row(own, place, name, best)),
+    ...versus.map((name) => row(other, place, name, name.startsWith("floor-") ? best : worst)),
+  ]);
+}
+
+const held = madeUp(
+  tasks.map(({ id, title, figure, scenario: { size } }) => ({ id, title, figure, size })),
+  goals.flatMap(rowsOf),
+);
+
+async function exitOf(shown: Results): Promise<{ code: number; output: string }> {
+  const file = await Deno.makeTempFile({ suffix: ".json" });
+  try {
+    await writeResults(file, shown);
+    const command = [Deno.execPath(), "run", "-A", "bench/main.ts", "--from", file, "--goals"];
+    return await run(command, { cwd: ROOT, timeoutMs: 60_000, echo: false });
+  } finally {
+    await Deno.remove(file);
+  }
+}
+
+Deno.test("readGoal reads what is wanted, and refuses what is not complete", () => {
+  const row = "s/on in node: a@d,b@d 0.9..1.5 x c of off, bound e";
+  assertEquals(readGoal("g", "t", row), {
+    group: "g",
+    text: "t",
+    scenario: "s/on",
+    places: ["node"],
+    peer: ["a", "b"],
+    driver: "d",
+    versus: ["c"],
+    versus_scenario: "s/off",
+    bound: ["e"],
+    measure: "slower",
+    at_least: 0.9,
+    at_most: 1.5,
+  });
+  for (const row of ["s: a", "s: a >= 1 times b", "s a >= 1 x b", ": a >= 1 x b"]) {
+    assertThrows(() => readGoal("g", "t", row), Error, "Cannot load the goal");
+  }
+});
+
+Deno.test("--goals ends with 0 where all goals hold", async () => {
+  assertEquals(judge(goals, held).filter(({ holds }) => !holds), []);
+  const { code, output } = await exitOf(held);
+  assertMatch(output, /\n(\d+) of \1 hold, 0 missed, 0 not measured\n/);
+  assertEquals(code, 0);
+});
+
+Deno.test("--goals ends with 1 where one was missed, or one was not measured", async () => {
+  const last = goals.at(-1)!;
+  const isOwn = (row: Row) => row.scenario === last.scenario && last.peer.includes(row.peer);
+  const missed = held.rows.map((row) => {
+    if (!isOwn(row)) return row;
+    const [one] = row.repetitions;
+    const figure = one!.figure * 1e6;
+    return { ...row, repetitions: [{ ...one!, figure }], median: figure, max: figure };
+  });
+  const { code, output } = await exitOf({ ...held, rows: missed });
+  assertMatch(output, / [1-9]\d* missed, 0 not measured\n/);
+  assertEquals(code, 1);
+  const without = await exitOf({ ...held, rows: held.rows.filter((row) => !isOwn(row)) });
+  assertMatch(without.output, / 0 missed, [1-9]\d* not measured\n/);
+  assertEquals(without.code, 1);
 });

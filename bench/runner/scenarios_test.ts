@@ -1,9 +1,13 @@
+// The scenarios, the command line, and that bench/README.md says of them, of peers and of options
+// what there is.
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { Meter } from "../script/meter.ts";
 import type { Scenario } from "../contract.ts";
-import { makeMove, makeRecord, number, numberOf, readStamp } from "../script/payload.ts";
-import { stamp, valuesOf } from "../script/payload.ts";
-import { fits, isNamed, readArguments, UsageError } from "./arguments.ts";
+import { Meter } from "../script/meter.ts";
+import { makeMove, makeRecord, number, numberOf, readStamp, stamp } from "../script/payload.ts";
+import { valuesOf } from "../script/payload.ts";
+import { PEER_NAMES } from "../script/peers.ts";
+import { fits, isNamed, readArguments, USAGE, UsageError } from "./arguments.ts";
+import { loadGoals } from "./goals.ts";
 import { EFFORTS, loadTasks, partsOf, quickTasks, readCase } from "./scenarios.ts";
 
 Deno.test("all scenarios load, and no two have one name", async () => {
@@ -143,4 +147,39 @@ Deno.test("fits takes a star for anything, and all else as it is", () => {
   assertEquals(fits("echo", "e.ho"), false);
   assertEquals(isNamed("echo/bytes-64/workers", "bytes-64"), true);
   assertEquals(isNamed("echo/bytes-64/workers", "bytes"), false);
+});
+
+const PAGE = await Deno.readTextFile(new URL("../README.md", import.meta.url));
+
+/** What stands as code in the first cells of the rows under a heading. */
+function rowsUnder(heading: string): string[] {
+  const section = PAGE.slice(PAGE.indexOf(`\n## ${heading}\n`) + 1).split("\n## ")[0]!;
+  return section.split("\n").flatMap((line) =>
+    [...(/^\|([^|]*)\|/.exec(line)?.[1] ?? "").matchAll(/`([^`]+)`/g)].map((match) => match[1]!)
+  );
+}
+
+Deno.test("bench/README.md has a row of each scenario, and of no other", async () => {
+  const names = new Set((await loadTasks(EFFORTS.full)).map(({ scenario }) => scenario.name));
+  assertEquals(rowsUnder("The scenarios").sort(), [...names].sort());
+});
+
+Deno.test("bench/README.md has a row of each peer that is named anywhere", async () => {
+  const tasks = await loadTasks(EFFORTS.full);
+  const named = new Set([
+    ...PEER_NAMES,
+    ...tasks.flatMap(({ peers = [], floor = [], rival = [] }) => [peers, floor, rival].flat()),
+    ...(await loadGoals()).flatMap(({ peer, versus = [], bound = [] }) =>
+      [peer, versus, bound].flat()
+    ),
+  ]);
+  const rows = rowsUnder("The peers");
+  assertEquals([...named].filter((name) => !rows.includes(name)), []);
+  assertEquals(rows.length, new Set(rows).size);
+});
+
+Deno.test("bench/README.md names options that there are", () => {
+  const options = new Set(PAGE.match(/(?<=[`\s])--[a-z][a-z-]*/g));
+  options.delete("--help");
+  assertEquals([...options].filter((option) => !USAGE.includes(`  ${option} `)), []);
 });

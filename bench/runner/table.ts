@@ -1,10 +1,11 @@
 /**
- * What the terminal shows.
+ * What the terminal shows: of scenarios and their parts, of a run, and of two runs.
  *
  * @module
  */
+import { type Ratio, type Results, RESULTS_VERSION, type Row } from "./results.ts";
+import { type ScenarioInfo, slower } from "./results.ts";
 import type { Figure } from "./scenarios.ts";
-import type { Ratio, Results, Row, ScenarioInfo } from "./results.ts";
 
 /** Formats rows of columns; all but the first stand to the right, the last as it is. */
 export function columns(rows: readonly (readonly string[])[]): string {
@@ -150,4 +151,80 @@ function wrap(declined: readonly string[]): string[] {
     else lines[last] += text;
   }
   return lines;
+}
+
+/** One scenario in one place, by all of its figures. */
+export function taskTable(
+  infos: readonly ScenarioInfo[],
+  place: string,
+  rows: readonly Row[],
+): string {
+  const [first] = infos;
+  if (first?.group === undefined) return scenarioTable(first!, place, rows);
+  const { group, title, rival } = first;
+  const name = first.figure === "time" ? "mean" : "median";
+  const head = ["  part", "peer", name, "min", "max", "median of all"];
+  const lines = infos.flatMap((info) => linesOf(info, rows));
+  const last = rival === undefined ? "" : `x ${rival}`;
+  return [
+    `${group} in ${place}: ${title}`,
+    ...lines.length === 0 ? [] : [columns([[...head, last], ...lines])],
+    ...absent(rows.filter(({ scenario }) => scenario === first.id)),
+  ].join("\n");
+}
+
+/** The peers of one part, the fastest first: what they took, and how many times faster they are. */
+function linesOf({ id, part, figure }: ScenarioInfo, rows: readonly Row[]): string[][] {
+  return rows
+    .filter(({ scenario, median }) => scenario === id && median !== undefined)
+    .sort((a, b) => a.median! - b.median!)
+    .map(({ peer, median, min, max, latency, times_rival, notes = [] }, index) => [
+      index === 0 ? `  ${part}` : "",
+      peer,
+      ...[median, min, max].map((value) => formatFigure(figure, value!)),
+      latency === undefined ? "" : formatTime(latency.p50),
+      [...times_rival === undefined ? [] : [formatRatio(times_rival)], ...notes].join(", "),
+    ]);
+}
+
+/** Why two runs cannot be compared; `undefined` if they can. */
+export function refusal(before: Results, after: Results): string | undefined {
+  if (before.version !== RESULTS_VERSION) {
+    return `its form is version ${before.version}, and this is ${RESULTS_VERSION}`;
+  }
+  if (before.machine.id !== after.machine.id) {
+    const { processor, processors } = before.machine;
+    return `it is of another machine (${processor}, ${processors} processors)`;
+  }
+  if (before.effort === "smoke" || after.effort === "smoke") {
+    return "the figures of a smoke run mean nothing";
+  }
+  if (before.effort !== after.effort) {
+    return `it is of a ${before.effort} run, and this is a ${after.effort} one`;
+  }
+  return undefined;
+}
+
+/** All that both runs have measured: before, after, and how many times faster. */
+export function comparison(before: Results, after: Results): string {
+  const rows = after.rows.flatMap((row) => {
+    const old = before.rows.find((other) =>
+      other.scenario === row.scenario && other.place === row.place &&
+      other.peer === row.peer && other.driver === row.driver
+    );
+    const info = after.scenarios.find(({ id }) => id === row.scenario);
+    if (old?.median === undefined || row.median === undefined || info === undefined) return [];
+    const { figure } = info;
+    const faster = slower(figure, old.median, row.median);
+    // Ranges that overlap say nothing.
+    const apart = row.min! > old.max! || row.max! < old.min!;
+    return [[
+      `  ${row.scenario} in ${row.place}: ${row.peer}`,
+      formatFigure(figure, old.median),
+      formatFigure(figure, row.median),
+      `${digits(faster)}x`,
+      apart ? (faster > 1 ? "faster" : "SLOWER") : "within the spread",
+    ]];
+  });
+  return columns([["  changed", "before", "now", "faster", ""], ...rows]);
 }

@@ -1,10 +1,9 @@
 /** The worker of the peer `coincident`: it asks the main thread, or is asked by it. @module */
 import coincident from "coincident/worker";
 import { scope } from "../../tools/worker_scope.ts";
-import { CallingEnd } from "./calling_end.ts";
 import { Control } from "./control.ts";
 import type { CallEnd, Order, Report } from "./peer.ts";
-import { playCalls } from "./play_calls.ts";
+import { CallingEnd, playCalls } from "./play_calls.ts";
 import { playOf } from "./plays.ts";
 
 const { proxy } = await (coincident as () => Promise<{

@@ -4,7 +4,6 @@
  *
  * @module
  */
-
 import { PATIENCE_MS } from "./peer.ts";
 
 /** Words, each on a line of its own. */
@@ -232,4 +231,16 @@ export class Control {
       if (performance.now() > deadline) throw new Error("The other end did not come");
     }
   }
+}
+
+const { port1, port2 } = new MessageChannel();
+let resume = () => {};
+port1.onmessage = () => resume();
+
+/** Lets the event loop turn once; a timer would wait a millisecond. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    resume = resolve;
+    port2.postMessage(null);
+  });
 }

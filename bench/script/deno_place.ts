@@ -4,9 +4,8 @@
  * @module
  */
 import process from "node:process";
-import type { Place } from "./place.ts";
+import { lateError, type Place, startWebPlayer, startWebStarter } from "./place.ts";
 import type { StartOrder } from "./start_program.ts";
-import { lateError, startWebPlayer, startWebStarter } from "./web_place.ts";
 
 /** Makes the place. `sabMessagePort` is the folder of that library. */
 export function denoPlace(sabMessagePort: string | undefined): Place {
@@ -24,7 +23,7 @@ export function denoPlace(sabMessagePort: string | undefined): Place {
         : new URL(`./${name}.ts`, import.meta.url).href,
     readWasm: (name) => Deno.readFile(new URL(`../../zig-out/bin/${name}.wasm`, import.meta.url)),
     heapUsed: () => Deno.memoryUsage().heapUsed,
-    measureSizes: async () => await (await import("../runner/sizes.ts")).measureSizes(),
+    measureSizes: async () => await (await import("../runner/bundles.ts")).measureSizes(),
     processorTime: () => {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1000;

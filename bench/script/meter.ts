@@ -1,5 +1,5 @@
 /**
- * Counts and times what a play does, with as little in its loop as possible.
+ * Counts, times and weighs what a play does, with as little in its loop as possible.
  *
  * The clock is read once a lap. A lap is as many turns as take well longer than the clock's
  * resolution and its cost, so that a round trip of 300 ns can be told from one of 310; a turn that
@@ -9,6 +9,7 @@
  */
 import { build, type JsHistogram } from "hdr-histogram-js";
 import type { Histogram, Scenario } from "../contract.ts";
+import { collectGarbage, type Place } from "./place.ts";
 
 const LAP_MS = 0.02;
 const RESOLUTIONS = 20;
@@ -132,4 +133,47 @@ function clockResolution(): number {
     smallest = Math.min(smallest, now - start);
   }
   return smallest;
+}
+
+const LOOK_EVERY = 5_000;
+
+/** The heap of one thread. */
+export class HeapMeter {
+  readonly #place: Place;
+  #allocated = 0;
+  #turns = 0;
+  #before = 0;
+
+  readonly #counts: () => boolean;
+
+  /** Counts nothing while `counts` returns false. */
+  constructor(place: Place, counts: () => boolean) {
+    this.#place = place;
+    this.#counts = counts;
+    this.begin();
+  }
+
+  /** Forgets what was counted. */
+  begin(): void {
+    collectGarbage();
+    this.#allocated = 0;
+    this.#before = this.#place.heapUsed() ?? 0;
+  }
+
+  /** To be called after each message. */
+  turn(): void {
+    if (++this.#turns % LOOK_EVERY === 0) this.#look();
+  }
+
+  /** Bytes since the beginning. */
+  get allocated(): number {
+    this.#look();
+    return this.#allocated;
+  }
+
+  #look(): void {
+    const now = this.#place.heapUsed() ?? 0;
+    if (this.#counts()) this.#allocated += Math.max(0, now - this.#before);
+    this.#before = now;
+  }
 }

@@ -3,8 +3,7 @@
  *
  * @module
  */
-import type { Place } from "./place.ts";
-import { startWebPlayer, startWebStarter } from "./web_place.ts";
+import { type Place, startWebPlayer, startWebStarter } from "./place.ts";
 
 /** Makes the place; everything lies in the folder of the page. */
 export function pagePlace(): Place {

@@ -8,7 +8,8 @@
 import type { Scenario } from "../contract.ts";
 import { Control } from "./control.ts";
 import { Meter, type Turns } from "./meter.ts";
-import type { CallEnd, End, Order, Report, Role } from "./peer.ts";
+import { type Values, valuesOf } from "./payload.ts";
+import type { BlockingEnd, CallEnd, End, Order, Report, Role } from "./peer.ts";
 import { Bands, playCold, settle } from "./play_cold.ts";
 import { Answered, check, playEcho, reportOf } from "./play_echo.ts";
 
@@ -158,4 +159,27 @@ async function answerNested(end: End, order: Order): Promise<Report> {
     });
   });
   return {};
+}
+
+/** Calls a function that blocks until the other thread has returned. */
+export class CallingEnd implements BlockingEnd {
+  readonly kind = "blocking";
+  readonly #values: Values;
+  readonly #call: (value: unknown) => unknown;
+  #number = 0;
+
+  constructor(scenario: Scenario, call: (value: unknown) => unknown) {
+    this.#values = valuesOf(scenario);
+    this.#call = call;
+  }
+
+  send(number: number): void {
+    this.#number = number;
+  }
+
+  receive(): number {
+    return this.#values.numberOf(this.#call(this.#values.with(this.#number)));
+  }
+
+  close(): void {}
 }

@@ -1,11 +1,13 @@
 /**
- * One message there and back, then the next: a closed loop.
+ * One message there and back, then the next: a closed loop. In `dropbox`, a main thread never
+ * waits: it looks again and again whether the reply is there, as a loop that draws frames would.
  *
  * @module
  */
 import { Control } from "./control.ts";
 import { Meter, type Turns } from "./meter.ts";
-import type { BlockingEnd, End, EventEnd, Order, Report } from "./peer.ts";
+import { type BlockingEnd, type End, type EventEnd, type Order, PATIENCE_MS } from "./peer.ts";
+import type { Report } from "./peer.ts";
 
 /** Plays a role of `echo`. */
 export function playEcho(end: End, order: Order): Promise<Report> {
@@ -131,4 +133,30 @@ export class Answered {
 export function check(number: number, expected: number): void {
   if (number === (expected & 255)) return;
   throw new Error(`Message ${number} came in place of ${expected & 255}`);
+}
+
+/** Plays a role of `dropbox`. Who cannot poll gets the reply as an event. */
+export function playDropbox(end: End, order: Order): Promise<Report> {
+  if (order.role === "b" || end.kind === "events") return playEcho(end, order);
+  const control = new Control(order.control);
+  const meter = new Meter(order.scenario);
+  let count = 0;
+  do {
+    end.send(count);
+    check(poll(end), count);
+    count++;
+  } while (meter.turn());
+  control.total = count + 1;
+  end.send(count);
+  poll(end);
+  return Promise.resolve(reportOf(meter, undefined));
+}
+
+function poll(end: BlockingEnd): number {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (let looks = 1;; looks++) {
+    const number = end.tryReceive!();
+    if (number >= 0) return number;
+    if (looks % 65_536 === 0 && performance.now() > deadline) throw new Error("No reply came");
+  }
 }

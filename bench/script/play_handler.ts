@@ -8,8 +8,7 @@ import { estimate, type Meter, meter } from "../../impl-ts/src/meter/meter.ts";
 import type { Port } from "../../impl-ts/src/mod.ts";
 import type { Result, Scenario } from "../contract.ts";
 import { medianOf } from "../runner/results.ts";
-import { Control } from "./control.ts";
-import { nextTurn } from "./next_turn.ts";
+import { Control, nextTurn } from "./control.ts";
 import { type Order, PATIENCE_MS, type Report } from "./peer.ts";
 import { check } from "./play_echo.ts";
 

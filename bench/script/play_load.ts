@@ -4,9 +4,8 @@
  *
  * @module
  */
-import { Control } from "./control.ts";
+import { Control, nextTurn } from "./control.ts";
 import { histogramOf } from "./meter.ts";
-import { nextTurn } from "./next_turn.ts";
 import type { End, Order, Report } from "./peer.ts";
 import { check } from "./play_echo.ts";
 

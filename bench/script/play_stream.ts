@@ -5,10 +5,8 @@
  * @module
  */
 import type { Scenario } from "../contract.ts";
-import { Control } from "./control.ts";
-import { HeapMeter } from "./heap_meter.ts";
-import { Meter, type Turns } from "./meter.ts";
-import { nextTurn } from "./next_turn.ts";
+import { Control, nextTurn } from "./control.ts";
+import { HeapMeter, Meter, type Turns } from "./meter.ts";
 import type { BlockingEnd, End, EventEnd, Order, Report } from "./peer.ts";
 import type { Place } from "./place.ts";
 import { check, reportOf } from "./play_echo.ts";

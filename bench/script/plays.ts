@@ -1,15 +1,16 @@
 /**
- * The plays by the name of their scenario.
+ * The plays by the name of their scenario, and the one in which both ends wait for what does not
+ * come, while the driver measures what that costs.
  *
  * @module
  */
 import type { Scenario } from "../contract.ts";
-import type { PlayRole } from "./peer.ts";
+import { Control } from "./control.ts";
+import type { End, Order, PlayRole, Report } from "./peer.ts";
+import type { Place } from "./place.ts";
 import { playCallMessages } from "./play_calls.ts";
 import { playCold, playColdStream } from "./play_cold.ts";
-import { playDropbox } from "./play_dropbox.ts";
-import { playEcho } from "./play_echo.ts";
-import { playIdle } from "./play_idle.ts";
+import { playDropbox, playEcho } from "./play_echo.ts";
 import { playLoad } from "./play_load.ts";
 import { playStream } from "./play_stream.ts";
 
@@ -37,4 +38,41 @@ export function playOf({ name, fresh }: Scenario): PlayRole {
       return playIdle;
   }
   throw new Error(`Cannot play ${name}: there is no such scenario`);
+}
+
+/** Until nothing is left to do of what started the ends; less where little is measured. */
+const SETTLE_MS = 400;
+const SETTLE_DURATIONS = 10;
+
+/** Plays a role of `idle`. What is not idle is left out: `b` begins before, and ends behind `a`. */
+export async function playIdle(end: End, order: Order, place: Place): Promise<Report> {
+  const { scenario, role } = order;
+  const control = new Control(order.control);
+  const settleMs = Math.min(SETTLE_MS, SETTLE_DURATIONS * scenario.duration_ms);
+  if (end.kind === "events") end.listen(() => {});
+  await control.waitUntilReady(2);
+  if (role === "b") {
+    await idle(end, 3 * settleMs + scenario.duration_ms);
+    control.addReady();
+    return {};
+  }
+  await idle(end, settleMs);
+  const sleeps = end.sleeps?.();
+  const cpu = place.processorTime() ?? NaN;
+  const start = performance.now();
+  await idle(end, scenario.duration_ms);
+  const report = {
+    count: 1,
+    elapsed_ns: Math.round((performance.now() - start) * 1e6),
+    cpu_ms: (place.processorTime() ?? NaN) - cpu,
+    ...sleeps === undefined ? {} : { sleeps: end.sleeps!() - sleeps },
+  };
+  // Closing would end the wait of the other.
+  await control.waitUntilReady(3);
+  return report;
+}
+
+async function idle(end: End, ms: number): Promise<void> {
+  if (end.kind === "blocking") end.idle!(ms);
+  else await new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,5 +1,6 @@
 /**
- * The task of `pool`, which all peers handle in their workers: being busy for a while.
+ * The task of `pool`, which all peers handle in their workers: being busy for a while. For
+ * `piscina`, this is the worker itself.
  *
  * @module
  */
@@ -19,3 +20,5 @@ export function handleTask(task: number): number {
   while (performance.now() < until);
   return number;
 }
+
+export default handleTask;

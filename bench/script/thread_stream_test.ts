@@ -1,8 +1,7 @@
 import { assert } from "@std/assert";
-import type { Answer } from "../contract.ts";
-import { Driver } from "../runner/driver.ts";
-import { openWorkshop } from "../runner/drivers.ts";
 import { requiresAll } from "../../tools/test_counts.ts";
+import type { Answer } from "../contract.ts";
+import { Driver, openWorkshop } from "../runner/drivers.ts";
 
 /** Garbage is collected all the time: what nobody holds is gone. */
 const COLLECT = "--gc-interval=1000";

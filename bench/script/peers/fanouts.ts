@@ -4,12 +4,12 @@
  *
  * @module
  */
-import { FanoutReader, FanoutWriter } from "../../../impl-ts/src/fanout/fanout.ts";
-import type { FanoutHandoff } from "../../../impl-ts/src/fanout/fanout.ts";
+import { type FanoutHandoff, FanoutReader } from "../../../impl-ts/src/fanout/fanout.ts";
+import { FanoutWriter } from "../../../impl-ts/src/fanout/fanout.ts";
 import { Port, type PortHandoff } from "../../../impl-ts/src/mod.ts";
 import { Hub } from "../../../impl-ts/src/more/hub.ts";
 import type { Scenario } from "../../contract.ts";
-import { nextTurn } from "../next_turn.ts";
+import { nextTurn } from "../control.ts";
 import { valuesOf } from "../payload.ts";
 import { type BlockingEnd, type EventEnd, type Gear, lonePeer, type Order } from "../peer.ts";
 import { PATIENCE_MS, type Peer, type Report } from "../peer.ts";

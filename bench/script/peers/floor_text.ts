@@ -5,11 +5,11 @@
  * @module
  */
 import type { Scenario } from "../../contract.ts";
-import { type BareEnds, bareEnds, bareMemory } from "../bare_text.ts";
+import { type BareEnds, bareEnds, bareMemory } from "../bare.ts";
 import { Meter } from "../meter.ts";
 import { type Values, valuesOf } from "../payload.ts";
-import { type BlockingEnd, both, type End, type EventEnd, kindOf } from "../peer.ts";
-import { type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
+import { type BlockingEnd, both, type End, type EventEnd, kindOf, type Order } from "../peer.ts";
+import { PATIENCE_MS, type Peer, type Report } from "../peer.ts";
 import { check, reportOf } from "../play_echo.ts";
 
 /** Of each ring, as large as that of `millrace`. */

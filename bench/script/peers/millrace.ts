@@ -2,10 +2,9 @@
 import { type Codec, Port, type PortCreateOptions, portMemory } from "../../../impl-ts/src/mod.ts";
 import { readInto, tryReadInto } from "../../../impl-ts/src/more/raw.ts";
 import type { Scenario } from "../../contract.ts";
-import { type BlockingEnd, both, type End, type EventEnd, kindOf } from "../peer.ts";
-import { type Order, PATIENCE_MS, type Peer, type Report } from "../peer.ts";
-import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
-import { sampleOf } from "../payload_value.ts";
+import { readStamp, sampleOf, stamp, type Values, valuesOf } from "../payload.ts";
+import { type BlockingEnd, both, type End, type EventEnd, kindOf, type Order } from "../peer.ts";
+import { PATIENCE_MS, type Peer, type Report } from "../peer.ts";
 
 const WAIT = { timeout: PATIENCE_MS };
 const CAPACITY = 256 * 1024;

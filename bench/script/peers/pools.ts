@@ -83,7 +83,7 @@ function startPool(place: Place, count: number): RunningPool {
 async function startPiscina(place: Place, concurrentTasksPerWorker: number): Promise<RunningPool> {
   const { Piscina } = await import("piscina");
   const pool = new Piscina({
-    filename: fileURLToPath(place.moduleUrl("piscina_worker")),
+    filename: fileURLToPath(place.moduleUrl("pool_task")),
     minThreads: WORKER_COUNT,
     maxThreads: WORKER_COUNT,
     concurrentTasksPerWorker,

@@ -6,18 +6,11 @@
  * @module
  */
 import type { Scenario } from "../../contract.ts";
-import {
-  type BlockingEnd,
-  both,
-  declineForEvents,
-  type End,
-  type EventEnd,
-  kindOf,
-} from "../peer.ts";
-import { type Order, PATIENCE_MS, type Peer, type Role } from "../peer.ts";
-import { sends } from "../play_stream.ts";
-import type { Place } from "../place.ts";
 import { type Values, valuesOf } from "../payload.ts";
+import { type BlockingEnd, both, declineForEvents, type End, type EventEnd } from "../peer.ts";
+import { kindOf, type Order, PATIENCE_MS, type Peer, type Role } from "../peer.ts";
+import type { Place } from "../place.ts";
+import { sends } from "../play_stream.ts";
 
 /** What is used of a port of the library. */
 interface SabPort {
@@ -257,7 +250,7 @@ const TURN_NAMES = ["echo", "stream", "burst", "cold"];
 function turnPeer(looks: boolean): Peer {
   const peer = sabPeer({
     decline: () => undefined,
-    load: async () => await import("../bare_turn.ts") as unknown as SabLibrary,
+    load: async () => await import("../bare.ts") as unknown as SabLibrary,
     looks: ({ pin, wait }) => looks && pin === "free" && wait !== "park",
   });
   return {

@@ -1,7 +1,7 @@
 /** `synckit`: a function of another thread that is called as if it were here. @module */
 import { createSyncFn } from "synckit";
-import { CallingEnd } from "../calling_end.ts";
 import { both, type Order, type Peer } from "../peer.ts";
+import { CallingEnd } from "../play_calls.ts";
 
 /** The channel on which its thread says that it serves. */
 const STARTED = "synckit-started";

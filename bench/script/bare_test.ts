@@ -1,8 +1,7 @@
-// The ends of `bare_text.ts`: on one thread where nothing has to wait, and between two that sleep.
+// The ends of `bare.ts`: on one thread where nothing has to wait, and between two that sleep.
 
 import { assertEquals, assertThrows } from "@std/assert";
-import { bareEnds, bareMemory } from "./bare_text.ts";
-import { SABMessagePort } from "./bare_turn.ts";
+import { bareEnds, bareMemory, SABMessagePort } from "./bare.ts";
 
 const CAPACITY = 256;
 /** Only a test that hangs gets there. */

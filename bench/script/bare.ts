@@ -5,6 +5,8 @@
  * Who has stored a cursor looks whether the other sleeps on it, and only then wakes it; who goes to
  * sleep says so first, and sleeps only while the cursor is the one that it has seen. So no wake is
  * lost. Nothing is checked, nobody closes, and a frame must fit into half of the ring.
+ * `Port` and `SABMessagePort` are what a library with such an end needs of its interface; for
+ * programs that start, the runner makes a module of each, as large as the goals have it.
  *
  * @module
  */
@@ -249,4 +251,114 @@ function holdLoop(): () => void {
   const { port1 } = new MessageChannel();
   port1.start();
   return () => port1.close();
+}
+
+/** Of each ring of a `Port`. */
+const CAPACITY = 64 * 1024;
+
+/** What the other thread gets. */
+interface Handoff {
+  readonly memory: SharedArrayBuffer;
+}
+
+/** One end of a port, where each message is a text. */
+export class Port {
+  readonly #memory: SharedArrayBuffer;
+  readonly #ends: BareEnds;
+
+  constructor(memory: SharedArrayBuffer, side: Role) {
+    this.#memory = memory;
+    this.#ends = bareEnds(memory, side, false);
+  }
+
+  static create(): Port {
+    return new Port(bareMemory(CAPACITY), "a");
+  }
+
+  static from({ memory }: Handoff): Port {
+    return new Port(memory, "b");
+  }
+
+  handoff(): Handoff {
+    return { memory: this.#memory };
+  }
+
+  write(value: unknown): void {
+    this.#ends.writer.write(JSON.stringify(value));
+  }
+
+  read(): unknown {
+    return this.#ends.reader.read(PATIENCE_MS);
+  }
+
+  set onmessage(handler: (event: { data: unknown }) => void) {
+    this.#ends.reader.listen((data) => handler({ data }));
+  }
+}
+
+/** Of both directions: what the library takes if one says nothing. */
+const SIZE = 256 * 1024;
+/** Posts of one turn that become one text, at most; 16 and 120 were no better. */
+const BATCH = 64;
+
+/** The interface of `sab-message-port`, as far as it is played: a turn's posts are one text. */
+export class SABMessagePort {
+  readonly #memory: SharedArrayBuffer;
+  readonly #ends: BareEnds;
+  /** Not written yet. */
+  #values: unknown[] = [];
+  #written: Promise<void> | undefined;
+
+  constructor(side: Role = "a", memory = new SharedArrayBuffer(SIZE), looks = false) {
+    this.#memory = memory;
+    this.#ends = bareEnds(memory, side, looks);
+  }
+
+  static from({ memory }: { memory: SharedArrayBuffer }): SABMessagePort {
+    return new SABMessagePort("b", memory);
+  }
+
+  postInit(): [unknown, Transferable[]] {
+    return [{ memory: this.#memory }, []];
+  }
+
+  postMessage(value: unknown): Promise<void> {
+    this.#values.push(value);
+    return this.#written ??= this.#writeAll();
+  }
+
+  read(timeout?: number): unknown;
+  read(timeout: number, blocking: true, count: number): unknown[];
+  /** The newest first, where a count is given. */
+  read(timeout?: number, _blocking?: true, count?: number): unknown {
+    const { reader } = this.#ends;
+    const value = reader.read(timeout ?? PATIENCE_MS);
+    if (count === undefined) return value ?? null;
+    const values: unknown[] = [];
+    let next = value;
+    while (next !== undefined) {
+      values.push(next);
+      next = values.length < count ? reader.tryRead() : undefined;
+    }
+    return values.reverse();
+  }
+
+  set onmessage(handler: (event: { data: unknown }) => void) {
+    this.#ends.reader.listen((data) => handler({ data }));
+  }
+
+  close(): void {
+    this.#ends.reader.close();
+  }
+
+  /** At the end of the turn. */
+  async #writeAll(): Promise<void> {
+    await undefined;
+    const { writer } = this.#ends;
+    while (this.#values.length > 0) {
+      const text = JSON.stringify(this.#values.splice(0, BATCH));
+      if (!writer.tryWrite(text, true)) await writer.writeLater(text, true);
+    }
+    this.#written = undefined;
+  }
 }

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Request, Scenario } from "../contract.ts";
-import { Crew } from "./crew.ts";
+import { Crew } from "./driver.ts";
 import type { Order, Peer } from "./peer.ts";
 import type { Place } from "./place.ts";
 

@@ -1,13 +1,37 @@
 /**
- * The bars of the report: how many times faster than the rival each one is.
- *
- * They are rows of a table, and not a picture: names are never cut, and the figures stand beside
- * them.
+ * What the report is made of: elements, bars, and the styles of lines.
  *
  * @module
  */
-import { type Element, element } from "./report_dom.ts";
-import { isOurs } from "./results.ts";
+import { isOurs, type Row } from "./results.ts";
+
+/** The part of an element that is used: a page's types and a worker's exclude one another. */
+export interface Element {
+  id: string;
+  className: string;
+  textContent: string;
+  style: Record<string, string>;
+  append(...children: (Element | string)[]): void;
+  setAttribute(name: string, value: string): void;
+}
+interface Document {
+  readonly body: Element;
+  getElementById(id: string): Element;
+  createElement(name: string): Element;
+}
+
+export const { document, getComputedStyle } = globalThis as unknown as {
+  document: Document;
+  getComputedStyle(element: Element): { color: string };
+};
+
+/** Makes an element. */
+export function element(name: string, text = "", className = ""): Element {
+  const made = document.createElement(name);
+  if (text !== "") made.textContent = text;
+  if (className !== "") made.className = className;
+  return made;
+}
 
 /** Whose bar it is. */
 type Kind = "ours" | "other" | "floor";
@@ -76,4 +100,38 @@ function rowOf(bar: Bar, placeOf: (times: number) => number): Element {
   figure.append(element("small", `${text}, ${spread}`));
   row.append(label, drawn, figure);
   return row;
+}
+
+/** How the lines of one peer look, in all charts. */
+export interface Style {
+  readonly color: string;
+  readonly dash: readonly number[];
+}
+
+/** Colors that people tell apart who see few of them; those that come later are dashed as well. */
+const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#8a94a0"];
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
+
+/**
+ * The styles of those who have a line somewhere, Millrace first. Where all others had one too, of
+ * whom a run has dozens, they would soon be used up.
+ */
+export function stylesOf(rows: readonly Row[]): Map<string, Style> {
+  const names = new Set(rows.filter(hasLine).map(({ peer }) => peer));
+  return new Map(
+    inOrder([...names].map((name) => ({ name }))).map(({ name }, index) => [name, {
+      color: COLORS[index % COLORS.length]!,
+      dash: DASHES[Math.floor(index / COLORS.length) % DASHES.length]!,
+    }]),
+  );
+}
+
+/** Its waiting under load, or bytes by the size of a message. */
+function hasLine({ scenario, median, waiting }: Row): boolean {
+  return median !== undefined && (isOfSizes(scenario) || waiting !== undefined);
+}
+
+/** Whether a scenario is one of those that differ in the size of the messages alone. */
+export function isOfSizes(scenario: string): boolean {
+  return /^(stream|large)\/bytes/.test(scenario);
 }
