@@ -129,7 +129,7 @@ export class Caller {
     const send = this.#encode(name, values);
     const call = new OwnCall(name, takesItems);
     if (mayKeep && (isFull || this.#kept.size > 0)) {
-      keep(send, false);
+      keep(send);
       this.#kept.set(call, send);
     } else this.#write(call, send);
     return call;

@@ -186,13 +186,13 @@ export function place(out: Outgoing, message: Send): boolean {
     const extent = (HEADER_SIZE + lead + part + ALIGN - 1) & -ALIGN;
     const pad = extent > toEnd ? toEnd : 0;
     const need = (cursor + pad + extent + (isEnd ? 0 : RESERVE) - capacity) | 0;
-    if (((need - out.peerCursor) | 0) > 0 && out.mayLoad) {
+    while (((need - out.peerCursor) | 0) > 0) {
+      if (!out.mayLoad) {
+        out.need = need;
+        return false;
+      }
       out.mayLoad = false;
       load(out);
-    }
-    if (((need - out.peerCursor) | 0) > 0) {
-      out.need = need;
-      return false;
     }
 
     const index = (base + (cursor & (capacity - 1))) >>> 2;
@@ -325,9 +325,9 @@ export function encode(out: Outgoing, value: unknown, send: Send): Send {
   return send;
 }
 
-/** Has a message outlast the call. `isCopied`: even if its bytes are the caller's. */
-export function keep(send: Send, isCopied: boolean): void {
-  if (send.text !== undefined || (send.isKept && !isCopied)) return;
+/** Has a message outlast the call. */
+export function keep(send: Send): void {
+  if (send.text !== undefined || send.isKept) return;
   send.source = copyOut(send.source, 0, send.size);
   send.isKept = true;
 }
@@ -387,16 +387,16 @@ export function isFree(out: Outgoing): boolean {
 
 /** Places and publishes all of a message, or nothing of it. [pipe.try_write] */
 export function trySend(out: Outgoing, message: Send): boolean {
-  const before = out.cursor;
+  const { cursor, capacity } = out;
   const { text } = message;
   if (put(out, message)) return true;
-  out.cursor = before; // nothing of it is visible yet
+  out.cursor = cursor; // nothing of it is visible yet
   message.sent = -1;
   const size = text === undefined ? message.size : encodeText(text).length;
+  const bytes = size + PREAMBLE_SIZE;
   // The full chunks, and one more: the end of the byte area may cut one in two, or cost a pad.
-  const chunks = Math.ceil((size + PREAMBLE_SIZE) / ((out.capacity >> 2) - HEADER_SIZE)) + 1;
-  const most = Math.ceil((size + PREAMBLE_SIZE) / ALIGN) * ALIGN + chunks * HEADER_SIZE;
-  if (most > out.capacity - RESERVE) { // [pipe.try_never]
+  const chunks = Math.ceil(bytes / ((capacity >> 2) - HEADER_SIZE)) + 1;
+  if (bytes + chunks * HEADER_SIZE > capacity - RESERVE) { // [pipe.try_never]
     throwRangeError(`Cannot write ${size} bytes at once: the ring is too small`);
   }
   store(out);
@@ -425,7 +425,7 @@ export function sendAsync(
   const { link } = out;
   const turn = giveWayAtTimes(link);
   if (!turn && put(out, message)) return SETTLED;
-  keep(message, false);
+  keep(message);
   append(out, message);
   const promise = promiseOf(out, message, options);
   if (turn) turn.then(link.tendLater);
@@ -463,7 +463,7 @@ export function accept(out: Outgoing, message: Send, settle: (reason?: unknown) 
     message.isSettled = true;
     return settle();
   }
-  keep(message, false);
+  keep(message);
   append(out, message);
   settleLater(out, message, settle);
 }
@@ -528,7 +528,7 @@ export function pump(out: Outgoing): boolean {
       const isOver = out.place(out, message) ||
         (message.flags === CANCEL && message.next?.kind === END);
       if (!isOver) {
-        keep(message, false);
+        keep(message);
         break;
       }
       remove(out, message);

@@ -586,8 +586,10 @@ function post(
     promise = last.promise!;
   } else {
     out.spare = makeSend(layout.FRAME_KIND_DATA);
-    if (text === undefined) keep(send, true); // the caller's bytes may change at once
-    else if (!signal) send.room = out.run - size;
+    if (text === undefined) {
+      send.isKept = false; // the caller's bytes may change at once
+      keep(send);
+    } else if (!signal) send.room = out.run - size;
     append(out, send);
     promise = promiseOf(out, send, signal && { signal });
     promise.catch(() => {}); // the caller need not handle it
