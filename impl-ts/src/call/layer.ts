@@ -39,7 +39,7 @@ import {
   type PortDelivery,
 } from "../port/delivery.ts";
 import { PortEvent } from "../port/events.ts";
-import { type FrameReader, Head } from "../ring/frame.ts";
+import { type Frame, Head } from "../ring/frame.ts";
 import { Bit, load } from "../ring/side.ts";
 import { Callee, strayError } from "./callee.ts";
 import { Caller, lateError, type OwnCall } from "./caller.ts";
@@ -126,8 +126,8 @@ export class CallLayer implements Route {
   accept(mode: Mode): Found {
     const inc = this.#inc;
     const { frame } = inc;
-    const { kind, codec, flags, isLast } = frame;
-    const tag = frame.tag >>> 0;
+    const { kind, codec, flags, tag } = frame;
+    const isLast = (flags & layout.FRAME_FLAG_LAST) !== 0;
     if (mode === Mode.PASS && !this.#passes(frame)) return Found.IN_RING;
     let payload: Uint8Array | undefined;
     try {
@@ -140,12 +140,12 @@ export class CallLayer implements Route {
       if (!isLast) inc.report = report;
       else if (!this.lose(kind, tag, report)) throw report;
     }
-    if (payload !== undefined) inc.keep({ kind, codec, tag, payload });
+    if (payload !== undefined) inc.keep(inc, { kind, codec, tag, payload });
     return isLast ? Found.TAKEN : Found.NOTHING;
   }
 
   /** Whether the message that begins with this frame needs no room in the inbox. */
-  #passes({ kind, codec, tag, size, flags }: FrameReader): boolean {
+  #passes({ kind, codec, tag, size, flags }: Frame): boolean {
     if (kind !== CALL) return isAnswer(kind, tag) && this.caller.has(tag);
     const mark = (tag & layout.CALL_MARK_ALL) >>> 0;
     const isBare = flags === Head.WHOLE && size === 0 && codec === layout.CODEC_VALUES;

@@ -136,36 +136,19 @@ const enum Size {
 /** An empty payload. */
 export const NO_BYTES: Uint8Array = /* @__PURE__ */ new Uint8Array(0);
 
-/** Memory of this thread that is used again for each payload. */
-interface Scratch {
-  readonly bytes: Uint8Array;
-  readonly words: Int32Array;
-  readonly doubles: Float64Array;
-  /** Its first bytes, as many as the last payload had: most payloads are as long as the last. */
-  view: Uint8Array;
-}
-
 // All texts of a thread go through the same two scratches, and not through one for each pipe:
 // whoever fills a scratch has its content copied, or decoded, before anybody else can fill it. Each
 // is made for the first text. An audio worklet, which has neither encoder nor decoder, moves bytes
 // only.
 let encoded: Uint8Array | undefined;
 let lastEncoded: Uint8Array | undefined;
-let incoming: Scratch | undefined;
+let copied: Uint8Array | undefined;
+let copiedWords: Int32Array;
+let copiedDoubles: Float64Array;
+let lastCopied: Uint8Array;
 let encoder: TextEncoder | undefined;
 let plainDecoder: TextDecoder | undefined;
 let strictDecoder: TextDecoder | undefined;
-
-function makeScratch(): Scratch {
-  const bytes = new Uint8Array(Size.SCRATCH);
-  const { buffer } = bytes;
-  return { bytes, words: new Int32Array(buffer), doubles: new Float64Array(buffer), view: bytes };
-}
-
-function firstOf(scratch: Scratch, size: number): Uint8Array {
-  const { view } = scratch;
-  return view.length === size ? view : scratch.view = scratch.bytes.subarray(0, size);
-}
 
 /**
  * Encodes a text that is well-formed, into memory that the next text overwrites if it is short: see
@@ -210,47 +193,63 @@ export function takeCopy(
   size: number,
 ): Uint8Array {
   if (size > Size.SCRATCH) return copyOut(bytes, at, size);
-  incoming ??= makeScratch();
-  const copy = firstOf(incoming, size);
-  if (size > Size.LOOP) copy.set(bytes.subarray(at, at + size));
+  if (copied === undefined) {
+    lastCopied = copied = new Uint8Array(Size.SCRATCH);
+    copiedWords = new Int32Array(copied.buffer);
+    copiedDoubles = new Float64Array(copied.buffer);
+  }
+  // Most texts are as long as the last.
+  if (size !== lastCopied.length) lastCopied = copied.subarray(0, size);
+  if (size > Size.LOOP) copied.set(bytes.subarray(at, at + size));
   else {
-    const { words, doubles } = incoming;
+    const words = copiedWords;
+    const doubles = copiedDoubles;
     const count = size >> 3;
     for (let i = 0, from = at / 8; i < count; i++) doubles[i] = ringDoubles[from + i]!;
     for (let i = count << 1, from = at / 4; i << 2 < size; i++) words[i] = ringWords[from + i]!;
   }
-  return copy;
+  return lastCopied;
 }
 
 /**
- * Decodes a text. [codec.bad_text]
+ * Decodes a text, or what a text says as JSON. [codec.bad_text] [codec.bad_json]
  *
- * @throws {MessageError} `message.text` if it is not UTF-8, or longer than a string can be.
+ * @throws {MessageError} `message.text` if it is not UTF-8, or longer than a string can be;
+ * `message.json` if it is not JSON.
  */
-export function decodeText(payload: Uint8Array): string {
+export function decode(payload: Uint8Array, codec: number): unknown {
+  let text: string | undefined;
   plainDecoder ??= new TextDecoder();
   try {
     // The plain decoder is three times faster in Deno (2.9: 165 against 485 ns for 119 bytes). It
     // differs from the strict one only in that it drops a U+FEFF at the start, and makes U+FFFD of
     // what is not UTF-8.
     if (payload[0] !== 0xef) { // the first of the three bytes of U+FEFF
-      const text = plainDecoder.decode(payload);
-      if (!text.includes("\ufffd")) return text;
+      const plain = plainDecoder.decode(payload);
+      if (!plain.includes("\ufffd")) text = plain;
     }
-    // A U+FEFF at the start is a character like any other.
-    strictDecoder ??= new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-    return strictDecoder.decode(payload);
+    if (text === undefined) {
+      // A U+FEFF at the start is a character like any other.
+      strictDecoder ??= new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+      text = strictDecoder.decode(payload);
+    }
+    return codec === layout.CODEC_TEXT ? text : JSON.parse(text);
   } catch (cause) {
-    throw lostError("message.text", "it is not UTF-8", { cause });
+    const isText = text !== undefined;
+    throw lostError(
+      isText ? "message.json" : "message.text",
+      `it is not ${isText ? "JSON" : "UTF-8"}`,
+      { cause },
+    );
   }
 }
 
-/**
- * Decodes a JSON text. [codec.bad_json]
- *
- * @throws {MessageError} `message.text` or `message.json`.
- */
-export const decodeJson = (payload: Uint8Array): unknown => parseJson(decodeText(payload));
+/** Decodes a text. */
+export const decodeText = (payload: Uint8Array): string =>
+  decode(payload, layout.CODEC_TEXT) as string;
+
+/** Decodes a JSON text. */
+export const decodeJson = (payload: Uint8Array): unknown => decode(payload, layout.CODEC_JSON);
 
 /** Makes the value of a JSON text. @throws {MessageError} `message.json` */
 export function parseJson(text: string): unknown {
@@ -262,8 +261,10 @@ export function parseJson(text: string): unknown {
 }
 
 /** Decodes a batch. @throws {MessageError} also if it is not an array of at least one element. */
-export function decodeBatch(payload: Uint8Array): unknown[] {
-  const values = decodeJson(payload);
+export const decodeBatch = (payload: Uint8Array): unknown[] => requireBatch(decodeJson(payload));
+
+/** Returns a batch. @throws {MessageError} if it is not an array of at least one element. */
+export function requireBatch(values: unknown): unknown[] {
   if (Array.isArray(values) && values.length > 0) return values;
   throw lostError("message.json", "its batch is not a non-empty array");
 }

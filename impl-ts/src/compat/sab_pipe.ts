@@ -231,7 +231,7 @@ export class SABPipe<T = any> {
       },
     };
     if (link.incoming) {
-      link.incoming.take = (_, mayLoad) => this.#queue.length > 0 || this.#fill(mayLoad);
+      link.incoming.take = (_inc, _mode, mayLoad) => this.#queue.length > 0 || this.#fill(mayLoad);
     }
   }
 

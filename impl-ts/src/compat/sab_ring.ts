@@ -9,7 +9,7 @@ import { failure } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { recordAt } from "../memory/plan.ts";
 import type { Segment } from "../memory/segment.ts";
-import { Incoming, Mode } from "../pipe/incoming.ts";
+import { Incoming, Mode, pull } from "../pipe/incoming.ts";
 import { Link } from "../pipe/link.ts";
 import { Outgoing } from "../pipe/outgoing.ts";
 import { Bit } from "../ring/side.ts";
@@ -44,7 +44,7 @@ export class RingLink extends Link {
   /** Takes a burst: the values of one message. See `Source`. */
   next(mayLoad: boolean): unknown[] | undefined {
     const incoming = this.incoming!;
-    const value = Incoming.prototype.take.call(incoming, Mode.VALUE, mayLoad);
+    const value = pull(incoming, Mode.VALUE, mayLoad);
     if (value === undefined) {
       if (incoming.bits & Bit.ENDED) throw failure("peer.closed", "read: the stream has ended");
       return undefined;

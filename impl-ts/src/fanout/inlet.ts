@@ -21,7 +21,7 @@ import { copyInto, KeptTarget } from "../codec/payload.ts";
 import { MillraceError, raise, reasonName, throwRangeError } from "../error.ts";
 import { BROKEN, Place, SOUND } from "./place.ts";
 import type { FanoutReaderOptions } from "./reader.ts";
-import { FrameReader, Head } from "../ring/frame.ts";
+import { checkFrame, type Frame, Head, makeFrame } from "../ring/frame.ts";
 import { layout } from "../memory/layout.ts";
 import { closeLink, Link } from "../pipe/link.ts";
 import { MAX_JSON_SIZE, MAX_MESSAGE_SIZE } from "../pipe/options.ts";
@@ -96,7 +96,7 @@ export class FanoutInlet implements Waitable {
   /**
    * The frame under inspection, and in mode `lose` the number of its message, or -1 if it has none.
    */
-  readonly #frame: FrameReader = new FrameReader();
+  readonly #frame: Frame = makeFrame();
   #number = -1;
   /** In mode `hold`: the position that was stored last in `head`, which the writer sees. */
   #stored = 0;
@@ -292,14 +292,19 @@ export class FanoutInlet implements Waitable {
     const { capacity, own } = place;
     const at = own & (capacity - 1);
     const known = (place.tail - own) | 0;
-    const reason = frame.check(this.#words, at >> 2, known, capacity - at, capacity >> 1);
+    const words = this.#words;
+    const index = at >> 2;
+    const size = words[index]! >>> 0;
+    const word = words[index + 1]!;
+    const half = capacity >> 1;
+    const reason = checkFrame(frame, words, index, size, word, known, capacity - at, half);
     const isMessage = reason === 0 && frame.kind < KIND_PAD &&
       frame.kind !== layout.FRAME_KIND_END;
-    if (place.isLossy) this.#number = this.#numberAt(at >> 2);
+    if (place.isLossy) this.#number = this.#numberAt(index);
     const refusal = isMessage ? this.#refusal() : undefined;
     const isTaken = isMessage && refusal === undefined &&
       (mode !== INTO || frame.size <= target!.length);
-    const payload = isTaken ? this.#copy(at + HEADER_SIZE + frame.lead, mode, target) : undefined;
+    const payload = isTaken ? this.#copy(mode, target) : undefined;
     const found = place.settleCopy();
     if (found === BROKEN) throw this.#fail(layout.REASON_RING_CURSOR);
     if (found !== SOUND) return undefined; // [fanout.overrun]
@@ -319,15 +324,15 @@ export class FanoutInlet implements Waitable {
   /** The number of the message in that frame, from its header extension; -1 if it has none. */
   #numberAt(word: number): number {
     const words = this.#words;
-    const isNumbered = this.#frame.lead === layout.HEADER_EXTENSION_SIZE &&
+    const isNumbered = this.#frame.at === 4 * word + HEADER_SIZE + layout.HEADER_EXTENSION_SIZE &&
       words[word + EXTENSION_KIND] === layout.EXTENSION_KIND_NUMBER;
     if (!isNumbered) return -1;
     return (words[word + NUMBER]! >>> 0) + (words[word + NUMBER + 1]! >>> 0) * 2 ** 32;
   }
 
   /** Copies the message; whether it was still there is checked afterwards. */
-  #copy(at: number, mode: Mode, target: Uint8Array | undefined): Uint8Array | undefined {
-    const { size, codec } = this.#frame;
+  #copy(mode: Mode, target: Uint8Array | undefined): Uint8Array | undefined {
+    const { at, size, codec } = this.#frame;
     const isText = codec !== layout.CODEC_BYTES && codec <= layout.CODEC_JSON_BATCH;
     if (mode === VALUE && isText) { // decoded before the shared copy is used again
       const doubles = this.#doubles ??= doublesOf(this.#words);
@@ -387,9 +392,9 @@ export class FanoutInlet implements Waitable {
     }
     this.kind = kind;
     this.codec = codec;
-    this.tag = tag >>> 0;
+    this.tag = tag;
     if (mode === INTO) return size;
-    if (mode === MESSAGE) return { kind, codec, tag: tag >>> 0, payload: payload! };
+    if (mode === MESSAGE) return { kind, codec, tag, payload: payload! };
     return this.#decode(payload!);
   }
 

@@ -5,16 +5,14 @@
  */
 
 import { layout } from "../memory/layout.ts";
-import { Incoming, Mode } from "../pipe/incoming.ts";
-import type { Message } from "../pipe/options.ts";
-import { FrameReader, Head } from "../ring/frame.ts";
+import { type Incoming, keep, Mode, pull } from "../pipe/incoming.ts";
+import { Head } from "../ring/frame.ts";
 import { countBetween } from "./frames.ts";
 import { Laps } from "./laps.ts";
 import { Tally } from "./tally.ts";
 
 /** Units per microsecond of service times: many handlers take less than one microsecond. */
 const SERVICE_SCALE = 10;
-const TIME = layout.FRAME_TIME_OFFSET >> 2;
 
 /** An entry of the queue: taken out of the ring, and not handed out yet. */
 type Kept = Incoming["queue"][number];
@@ -28,8 +26,6 @@ export class IncomingGauge {
   readonly waiting: Tally = new Tally(1);
   readonly service: Tally = new Tally(SERVICE_SCALE);
   readonly laps: Laps = new Laps(this.waiting, this.service);
-  /** The `time` of the message whose first frame was looked at last. */
-  time = 0;
   readonly #incoming: Incoming;
   /** The `time` of each entry of the queue. The last lookup is kept, as a batch has many values. */
   readonly #times = new WeakMap<object, number>();
@@ -43,29 +39,48 @@ export class IncomingGauge {
     this.#incoming = incoming;
   }
 
+  /** Takes the place of `pull` where values are read, and counts what that takes. */
+  readonly take: typeof pull = (inc, mode, mayLoad) => {
+    this.laps.noteAsked();
+    const isAgain = this.#isShown();
+    const kept = inc.queue[0];
+    const taken = pull(inc, mode, mayLoad);
+    if (taken === undefined) this.laps.endLap();
+    else this.#countTaken(kept, taken, mode, isAgain);
+    return taken;
+  };
+
+  /** Takes the place of `keep`: counts a message that was taken before anybody asked for it. */
+  readonly keep: typeof keep = (inc, message) => {
+    this.#times.set(message, inc.frame.time);
+    this.messages++;
+    this.bytes += message.payload.length;
+    keep(inc, message);
+  };
+
   /**
    * Whether what is taken next was counted already: `readInto` leaves a message where it is that
    * does not fit.
    */
-  isShown(): boolean {
+  #isShown(): boolean {
     const { queue, cursor } = this.#incoming;
     return this.#shown !== undefined && this.#shown === (queue[0] ?? cursor);
   }
 
   /** Counts a message, a value or a part: `kept` was in the queue, others were in the ring. */
-  countTaken(kept: Kept | undefined, taken: unknown, mode: Mode, isAgain: boolean): void {
+  #countTaken(kept: Kept | undefined, taken: unknown, mode: Mode, isAgain: boolean): void {
     const incoming = this.#incoming;
     const { frame, queue, cursor } = incoming;
     const isInRing = taken === incoming;
-    const time = kept === undefined ? this.time : this.#timeOf(kept);
+    const time = kept === undefined ? frame.time : this.#timeOf(kept);
     this.#shown = mode !== Mode.SHOW ? undefined : isInRing ? cursor : taken;
     if (mode === Mode.SHOW && !isInRing) this.#times.set(taken as object, time);
     if (isAgain) return;
     let isRest = false;
     if (kept === undefined) {
       const isLent = mode === Mode.LEND && isInRing;
-      isRest = isLent && !frame.isFirst && frame.flags !== Head.WHOLE;
-      if (!isLent || frame.isLast) {
+      isRest = isLent && !(frame.flags & layout.FRAME_FLAG_FIRST);
+      if (!isLent || frame.flags & layout.FRAME_FLAG_LAST) {
         this.messages++;
         this.bytes += frame.flags === Head.WHOLE
           ? frame.size
@@ -85,13 +100,6 @@ export class IncomingGauge {
     if (kept === this.#last) return this.#lastTime;
     this.#last = kept;
     return this.#lastTime = this.#times.get(kept) ?? 0;
-  }
-
-  /** Counts a message that was taken out of the ring before anybody asked for it. */
-  countKept(message: Message): void {
-    this.#times.set(message, this.time);
-    this.messages++;
-    this.bytes += message.payload.length;
   }
 
   /** What is published and not handed out: messages, and bytes including headers. */
@@ -119,46 +127,5 @@ export class IncomingGauge {
         0;
     this.waiting.clear();
     this.service.clear();
-  }
-}
-
-/** An incoming side that reports to its gauge. The meter turns a side into one, and back. */
-export class MeteredIncoming extends Incoming {
-  /** Set by the meter. */
-  declare gauge: IncomingGauge;
-
-  override take(mode: Mode, mayLoad: boolean): unknown {
-    const { gauge, queue } = this;
-    gauge.laps.noteAsked();
-    const isAgain = gauge.isShown();
-    const kept = queue[0];
-    const taken = super.take(mode, mayLoad);
-    if (taken === undefined) gauge.laps.endLap();
-    else gauge.countTaken(kept, taken, mode, isAgain);
-    return taken;
-  }
-
-  override keep(message: Message): void {
-    this.gauge.countKept(message);
-    super.keep(message);
-  }
-}
-
-/** The frame reader of such a side: it remembers the `time` of each message. */
-export class MeteredFrame extends FrameReader {
-  /** Set by the meter. */
-  declare gauge: IncomingGauge;
-
-  override check(
-    words: Int32Array,
-    index: number,
-    known: number,
-    end: number,
-    half: number,
-  ): number {
-    const reason = super.check(words, index, known, end, half);
-    const isFirst = (this.flags & layout.FRAME_FLAG_FIRST) !== 0;
-    if (isFirst && this.kind < layout.FRAME_KIND_PAD) this.gauge.time = words[index + TIME]!;
-    return reason;
   }
 }

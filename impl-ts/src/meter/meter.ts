@@ -24,13 +24,14 @@
 import { throwCannot } from "../error.ts";
 import { systemTime } from "../memory/clock.ts";
 import type { Reader, Writer } from "../pipe/ends.ts";
+import { keep, pull } from "../pipe/incoming.ts";
 import type { Link } from "../pipe/link.ts";
 import { place } from "../pipe/outgoing.ts";
 import type { PortDelivery } from "../port/delivery.ts";
 import type { StreamPort } from "../port/over_stream.ts";
 import type { Stats } from "../wait/endpoint.ts";
 import { followSystem, microseconds } from "./clock.ts";
-import { IncomingGauge, MeteredFrame, MeteredIncoming } from "./incoming.ts";
+import { IncomingGauge } from "./incoming.ts";
 import { OutgoingGauge, overLink } from "./outgoing.ts";
 import type { IncomingFigures, MeterSnapshot, OutgoingFigures } from "./snapshot.ts";
 import type { Tally } from "./tally.ts";
@@ -122,7 +123,7 @@ export class Meter {
   constructor(end: Meterable) {
     const { link } = end;
     const { outgoing, incoming, delivery, endpoint } = link;
-    if (outgoing && outgoing.place !== place || incoming instanceof MeteredIncoming) {
+    if (outgoing && outgoing.place !== place || incoming && incoming.take !== pull) {
       throwCannot("meter: it has a meter already");
     }
     this.#link = link;
@@ -136,8 +137,8 @@ export class Meter {
     }
     if (incoming !== undefined) {
       const gauge = this.#incoming = new IncomingGauge(incoming);
-      this.#become(incoming, MeteredIncoming.prototype, gauge);
-      this.#become(incoming.frame, MeteredFrame.prototype, gauge);
+      incoming.take = gauge.take;
+      incoming.keep = gauge.keep;
       if (delivery !== undefined && "next" in delivery) {
         this.#follow(delivery as PortDelivery, gauge);
       }
@@ -259,7 +260,12 @@ export class Meter {
   /** Ends the metering. The figures stay available. A second call does nothing. */
   close(): void {
     for (const [part, kind] of this.#kinds) Object.setPrototypeOf(part, kind);
-    if (this.#outgoing && this.#kinds.size > 0) this.#link.outgoing!.place = place;
+    const { incoming, outgoing } = this.#link;
+    if (incoming && incoming.take === this.#incoming?.take) {
+      incoming.take = pull;
+      incoming.keep = keep;
+    }
+    if (outgoing && outgoing.place === this.#outgoing?.place) outgoing.place = place;
     this.#kinds.clear();
     this.#unfollow?.();
     this.#unfollow = undefined;

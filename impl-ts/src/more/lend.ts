@@ -432,6 +432,7 @@ export function tryPeek(end: ReadingEnd): Lent | undefined {
 function show(inc: Incoming, taken: unknown): Lent | undefined {
   if (taken === undefined) return undefined;
   const { link, frame } = inc;
+  inc.bits |= Bit.LENT;
   let lent = lents.get(link);
   if (lent === undefined) lents.set(link, lent = new Lent(inc.bytes));
   lent.kind = inc.kind;
@@ -439,11 +440,11 @@ function show(inc: Incoming, taken: unknown): Lent | undefined {
   lent.tag = inc.tag;
   if (taken === inc) {
     lent.area = inc.bytes;
-    lent.offset = placeOf(inc) + HEADER_SIZE + frame.lead;
+    lent.offset = frame.at;
     lent.size = frame.size;
     lent.first = (frame.flags & layout.FRAME_FLAG_FIRST) !== 0;
-    lent.last = frame.isLast;
-    lent.total = frame.isUnknown ? undefined : frame.total;
+    lent.last = (frame.flags & layout.FRAME_FLAG_LAST) !== 0;
+    lent.total = frame.total === Infinity ? undefined : frame.total;
   } else {
     lent.area = (taken as { payload: Uint8Array }).payload;
     lent.offset = 0;
@@ -478,8 +479,9 @@ export function release(end: ReadingEnd): void {
   if (failure !== undefined) throw failure;
   if ((inc.bits & Bit.LENT) === 0) throwCannot("release: nothing is lent");
   inc.bits &= ~Bit.LENT;
-  if (lents.get(end.link)!.area === inc.bytes) {
-    if (inc.frame.isLast) inc.isLentInParts = false;
+  const { area, last } = lents.get(end.link)!;
+  if (area === inc.bytes) {
+    if (last) inc.bits &= ~Bit.IN_PARTS;
     releaseFrame(inc);
   }
   tendSoon(end.link); // listeners wait for that

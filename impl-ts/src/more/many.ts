@@ -193,7 +193,7 @@ function takeMany(inc: Incoming, first: unknown, max: number): unknown[] | undef
     // One more load at most: a peer that goes on writing must not keep this call here.
     // [ring.one_load]
     for (let mayLoad = false, hasLoaded = false; values.length < max && !hasEnded(inc);) {
-      const value = inc.take(Mode.VALUE, mayLoad);
+      const value = inc.take(inc, Mode.VALUE, mayLoad);
       if (value !== undefined) values.push(value);
       else if (hasLoaded) break;
       mayLoad = !hasLoaded && value === undefined;

@@ -32,7 +32,6 @@ import {
   setPayload,
   trySend,
 } from "../pipe/outgoing.ts";
-import { placeOf } from "../ring/side.ts";
 import { abandon, claim, publish } from "./lend.ts";
 
 /**
@@ -257,7 +256,7 @@ export function tryReadInto(end: TryReadingEnd, target: Uint8Array): number | un
 /** Copies what was taken into the caller's memory. What does not fit stays. */
 function copyTaken(inc: Incoming, taken: unknown, target: Uint8Array): number | undefined {
   if (taken === undefined) return undefined;
-  const { size, lead } = inc.frame;
+  const { at, size } = inc.frame;
   const payload = taken === inc ? undefined : (taken as Message).payload;
   const needed = payload?.length ?? size;
   if (needed > target.length) {
@@ -269,7 +268,7 @@ function copyTaken(inc: Incoming, taken: unknown, target: Uint8Array): number | 
   }
   if (payload !== undefined) target.set(payload);
   else {
-    copyInto(inc, placeOf(inc) + layout.FRAME_HEADER_SIZE + lead, size, target);
+    copyInto(inc, at, size, target);
     releaseFrame(inc);
   }
   return needed;
@@ -413,8 +412,7 @@ export function readWith<In>(
   const inc = end.link.incoming!;
   const taken = read(inc, Mode.SHOW, options);
   if (taken === undefined) return undefined;
-  const { size, lead } = inc.frame;
-  const at = placeOf(inc) + layout.FRAME_HEADER_SIZE + lead;
+  const { at, size } = inc.frame;
   try {
     if (inc.codec !== codec.code) throw new TypeError(`it is not ${codec.code}`);
     if (taken === inc) return codec.decodeFrom(inc.bytes, at, size);

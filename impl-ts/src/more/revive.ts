@@ -133,7 +133,7 @@ function isUnread(incoming: Incoming): boolean {
   if ((incoming.bits & Bit.LENT) !== 0) return true;
   try {
     load(incoming);
-    let found: Found;
+    let found: unknown;
     do found = pull(incoming, Mode.LOOK, false); while (found === Found.TAKEN);
     return found === Found.IN_RING;
   } catch (thrown) {

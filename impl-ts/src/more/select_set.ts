@@ -133,7 +133,7 @@ function shows(incoming: Incoming, mayLoad: boolean): boolean {
       incoming.route?.begin();
       if (incoming.queue.length > 0) return true;
       const found = pull(incoming, Mode.LOOK, mayLoad);
-      if (found === Found.NOTHING) return false;
+      if (found === undefined) return false;
       if (found === Found.TAKEN) continue;
       // Of a message of several frames, only a read that finds the last one returns something.
       if (incoming.frame.flags === Head.WHOLE || isLending(incoming)) return true;

@@ -10,20 +10,19 @@ import {
   type CodecTable,
   codecTable,
   copyOut,
-  decodeBatch,
+  decode,
   decodeForeign,
-  decodeJson,
-  decodeText,
   encodeJson,
   NO_BYTES,
+  requireBatch,
   takeCopy,
 } from "../codec/codec.ts";
 import { lostError, MillraceError, type ReasonCode, throwCannot } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { isPast } from "../memory/segment.ts";
-import { accept, FrameReader, Head } from "../ring/frame.ts";
-import { Bit, hasMoved, load, markFaulty, placeOf, Side, store } from "../ring/side.ts";
+import { accept, checkFrame, type Frame, Head, makeFrame } from "../ring/frame.ts";
+import { Bit, hasMoved, load, markFaulty, Side, store } from "../ring/side.ts";
 import type { Outgoing } from "./outgoing.ts";
 import type { Link } from "./link.ts";
 import {
@@ -44,24 +43,25 @@ export const enum Mode {
   VALUE,
   /** As a `Message`. */
   MESSAGE,
-  /** Where it lies in the ring, which `take` says by returning its side; otherwise as a message. */
+  /** Where it lies in the ring, which `pull` says by returning its side; otherwise as a message. */
   SHOW,
-  /** The same frame by frame, lent until `release`. */
+  /** The same frame by frame. */
   LEND,
+  /** As a `Message` for the queue, and so not from there. */
+  KEEP,
   /** Not at all: only what is skipped, messages of calls, and an `end`, are taken. */
   LOOK,
   /** The same with a full inbox: of calls, only what needs no room there. */
   PASS,
 }
 
-/** What `pull` has found. */
+/** What became of a frame. */
 export const enum Found {
+  /** It is passed. */
   NOTHING,
-  /** A frame at the own cursor: a whole message, or, to be lent, a chunk of one. */
+  /** It is at the own cursor: a whole message, or, to be lent, a chunk of one. */
   IN_RING,
-  /** A message that was put together from its chunks. */
-  IN_PARTS,
-  /** A message that was taken: its route has it. */
+  /** Its message was taken: the route has it. */
   TAKEN,
 }
 
@@ -110,21 +110,17 @@ interface Taker {
   readonly mode: Mode;
   /** Makes a result of what was taken. */
   readonly convert: (taken: unknown) => unknown;
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (reason: unknown) => void;
-  readonly stop: (() => void) | undefined;
+  /** Ends the wait, with a result or a failure. */
+  readonly settle: (failure: unknown, result?: unknown) => void;
 }
 
-const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
-const DATA = layout.FRAME_KIND_DATA;
-const END = layout.FRAME_KIND_END;
-const PAD = layout.FRAME_KIND_PAD;
-const CANCEL = layout.FRAME_FLAG_CANCEL;
-/** What an inbox keeps if no option says more or less. */
-const INBOX_COUNT = 1024;
-const INBOX_SIZE = 16 * 1024 * 1024;
-/** Looks for an answer by a call that blocks, before it looks at anything else. */
-const GLANCES = 512;
+const enum Limit {
+  /** What an inbox keeps if no option says more or less. */
+  INBOX_COUNT = 1024,
+  INBOX_SIZE = 16 * 1024 * 1024,
+  /** Looks for an answer by a call that blocks, before it looks at anything else. */
+  GLANCES = 512,
+}
 
 /** Options of the incoming side, some of which only ports have. */
 export interface IncomingOptions extends ReaderOptions {
@@ -134,10 +130,10 @@ export interface IncomingOptions extends ReaderOptions {
 
 /** The reader's end of one ring, and what was taken out of it and not handed out. */
 export class Incoming extends Side {
-  readonly link: Link;
-  readonly options: IncomingOptions;
+  declare readonly link: Link;
+  declare readonly options: IncomingOptions;
   /** The frame at the own cursor. */
-  readonly frame: FrameReader = new FrameReader();
+  readonly frame: Frame = makeFrame();
   /** Kind, codec and tag of the message that was taken last. */
   kind = 0;
   codec = 0;
@@ -148,79 +144,188 @@ export class Incoming extends Side {
   /** Those who wait, in the order of their calls. */
   readonly takers: Taker[] = [];
   /** The codecs of the application that this reader knows. */
-  readonly codecs: CodecTable;
+  declare readonly codecs: CodecTable;
   /** Who takes the messages of calls; without it, they are reported or handed out. */
   route: Route | undefined;
-  /** The bytes collected of the message in progress, or all bytes of the one that is complete. */
+  /** The bytes collected of the message in progress. */
   parts: Uint8Array = NO_BYTES;
-  /** Whether the message in progress is lent frame by frame, and not collected. */
-  isLentInParts = false;
   /** What is thrown at the last frame of a message that was dropped before, for its route. */
   report: MillraceError | undefined;
-  /** Largest message, and largest JSON. */
-  readonly limit: number;
-  readonly jsonLimit: number;
+  /** Up to how many bytes a whole message needs no check of the limits, and of half the ring. */
+  declare readonly common: number;
   /** The segment as doubles, by which texts are copied. */
-  doubles: Float64Array | undefined;
+  declare readonly doubles: Float64Array;
   /** What this end had published when it last waited for an answer. */
   asked = 0;
+  /** What a read calls, and what puts messages into the queue: a meter has its own. */
+  take: typeof pull = pull;
+  keep: typeof keep = keep;
 
   /** Makes the incoming side of an attached endpoint for one of its rings. */
   constructor(link: Link, channel: Channel, options: IncomingOptions) {
     super(link.endpoint, channel, false);
     const { maxMessageSize, codec, codecs } = options;
+    const { buffer, byteOffset, length } = this.words;
     this.link = link;
     this.options = options;
     this.codecs = codecTable(codec, codecs);
-    this.limit = maxMessageSize ?? MAX_MESSAGE_SIZE;
-    this.jsonLimit = maxMessageSize ?? MAX_JSON_SIZE;
+    const largest = (this.capacity >> 1) - layout.FRAME_HEADER_SIZE;
+    this.common = Math.min(largest, maxMessageSize ?? MAX_JSON_SIZE);
+    this.doubles = new Float64Array(buffer, byteOffset, length >> 1);
     link.incoming = this;
   }
+}
 
-  /**
-   * Takes the next message: from the queue, then from the frames that are known, then, with
-   * `mayLoad`, from what one load of `tail` shows. [ring.one_load] Undefined if there is none.
-   *
-   * A method, as is `keep`, so that a meter can put its own in front.
-   */
-  take(mode: Mode, mayLoad: boolean): unknown {
-    let found: Found;
-    do {
-      if (!this.link.isTending) this.route?.begin();
-      if (this.queue.length > 0) return takeQueued(this, mode);
-      const { peerCursor } = this;
-      found = pull(this, mode, mayLoad);
-      if (this.peerCursor !== peerCursor) mayLoad = false;
-    } while (found === Found.TAKEN);
-    if (found === Found.NOTHING) return undefined;
-    const { frame } = this;
-    this.kind = frame.kind;
-    this.codec = frame.codec;
-    this.tag = frame.tag >>> 0;
-    if (found === Found.IN_PARTS) return handOut(this, takeParts(this), mode);
-    if (mode === Mode.LEND) this.bits |= Bit.LENT;
-    if (mode >= Mode.SHOW) return this;
-    if (mode !== Mode.VALUE) return handOut(this, copyFrame(this), mode);
-    const { codec, words } = this;
-    const { size, lead } = frame;
-    const at = placeOf(this) + HEADER_SIZE + lead;
-    // The payload is copied, and its room given back, before anything is decoded.
-    if (codec >= layout.CODEC_TEXT && codec <= layout.CODEC_JSON_BATCH) {
-      const { buffer, byteOffset, length } = words;
-      this.doubles ??= new Float64Array(buffer, byteOffset, length >> 1);
-      const payload = takeCopy(this.bytes, words, this.doubles, at, size);
-      releaseFrame(this);
-      return decode(this, payload);
+/**
+ * Takes the next message: from the queue, then from the frames that are known, then, with
+ * `mayLoad`, from what one load of `tail` shows. [ring.one_load] On the way it skips what is to be
+ * skipped, collects chunks, and gives messages of calls to their route.
+ *
+ * Returns undefined if there is none; otherwise what the mode says. In the modes from `KEEP` on, it
+ * may also return `TAKEN`, and in the last two otherwise `IN_RING`.
+ *
+ * All of the way of a whole message of data is in this one function: a thread compiles each
+ * function when it is called first, and what the first messages of a thread cost is nearly
+ * proportional to the number of functions. The rare ways are in functions of their own.
+ */
+export function pull(inc: Incoming, mode: Mode, mayLoad: boolean): unknown {
+  const { base, capacity, words, bytes, frame } = inc;
+  for (;;) {
+    if (mode < Mode.KEEP) {
+      if (!inc.link.isTending) inc.route?.begin();
+      if (inc.queue.length > 0) return takeQueued(inc, mode);
     }
-    return decode(this, copyFrame(this));
+    if (inc.bits !== 0 && !isOpen(inc, mode)) return undefined;
+    let found: Found | Uint8Array;
+    do {
+      if (inc.cursor === inc.peerCursor) {
+        if (!mayLoad || !load(inc)) return undefined;
+        mayLoad = false;
+      }
+      const { cursor, peerCursor } = inc;
+      const known = (peerCursor - cursor) | 0;
+      const toEnd = capacity - (cursor & (capacity - 1));
+      const index = (base + capacity - toEnd) >>> 2;
+      // The words of the header are loaded once: the peer may change them meanwhile. [frame.check]
+      const size = words[index]! >>> 0;
+      const word = words[index + 1]!;
+      const isCommon = (word & ~Head.CODEC_MASK) === Head.WHOLE_DATA && frame.begun === 0 &&
+        mode <= Mode.MESSAGE && size <= inc.common &&
+        size <= known - layout.FRAME_HEADER_SIZE && size <= toEnd - layout.FRAME_HEADER_SIZE;
+      if (isCommon) {
+        const codec = (word >>> Head.CODEC_SHIFT) & 0xff;
+        const isText = mode === Mode.VALUE && codec >= layout.CODEC_TEXT &&
+          codec <= layout.CODEC_JSON_BATCH;
+        const at = 4 * index + layout.FRAME_HEADER_SIZE;
+        inc.kind = layout.FRAME_KIND_DATA;
+        inc.codec = codec;
+        inc.tag = words[index + 2]! >>> 0;
+        // For a meter.
+        frame.flags = Head.WHOLE;
+        frame.size = size;
+        frame.time = words[index + layout.FRAME_TIME_OFFSET / 4]!;
+        // The payload is copied, and its room given back, before anything is decoded. [codec.copy]
+        const payload = isText
+          ? takeCopy(bytes, words, inc.doubles, at, size)
+          : copyOut(bytes, at, size);
+        const next = inc.cursor =
+          (cursor + size + layout.FRAME_HEADER_SIZE + layout.FRAME_ALIGN - 1) & -layout.FRAME_ALIGN;
+        // [ring.release_early] Its room is given back at once if nothing more is known, or a
+        // quarter of the ring is due. [ring.release_asked] A writer that waits for a few bytes
+        // does not wait for a quarter.
+        const isDue = next === peerCursor || ((next - inc.published) | 0) >= capacity >> 2;
+        if (isDue || Atomics.load(words, inc.otherWants) !== 0) store(inc);
+        if (isText && codec !== layout.CODEC_JSON_BATCH) return decode(payload, codec);
+        return handOut(inc, mode, inc, payload);
+      }
+      found = arrive(inc, mode, index, size, word, known, toEnd);
+      // It may have been the end, or the route has closed this end.
+    } while (found === Found.NOTHING && (inc.bits & (Bit.ENDED | Bit.STOPPED)) === 0);
+    if (found === Found.NOTHING) return undefined;
+    if (mode >= Mode.LOOK) return found;
+    if (found !== Found.TAKEN) return handOut(inc, mode, frame, found);
+    if (mode === Mode.KEEP) return found;
   }
+}
 
-  /** Hands a message that was taken out of the ring to the calls, or puts it into the queue. */
-  keep(message: Message): void {
-    if (message.kind !== DATA && this.route) return this.route.take(message);
-    this.keptSize += message.payload.length;
-    this.queue.push(message);
+/**
+ * Whether this end reads on: it has not read the end.
+ *
+ * @throws {TypeError} while a frame is lent. [pipe.lend_one]
+ */
+function isOpen(inc: Incoming, mode: Mode): boolean {
+  const failure = closedError(inc.link, "read") ?? inc.fault; // [pipe.first_answer]
+  if (failure) throw failure;
+  if (inc.bits & Bit.ENDED) return false;
+  requireBack(inc, mode);
+  return true;
+}
+
+/** Throws while a frame is lent. [pipe.lend_one] */
+function requireBack(inc: Incoming, mode: Mode): void {
+  if (!(inc.bits & Bit.LENT)) return;
+  throwCannot(mode === Mode.LEND ? "peek: a frame is lent already" : "read: a frame is lent");
+}
+
+/** Takes what comes next in the queue. */
+function takeQueued(inc: Incoming, mode: Mode): unknown {
+  requireBack(inc, mode);
+  const { queue } = inc;
+  const first = queue[0]!;
+  if (!("values" in first)) {
+    queue.shift();
+    if (first instanceof MillraceError) throw first;
+    inc.keptSize -= first.payload.length;
+    return handOut(inc, mode, first, first.payload);
   }
+  const value = first.values[first.next++]; // [codec.batch_read]
+  if (first.next === first.values.length) queue.shift();
+  if (mode !== Mode.VALUE) return handOut(inc, mode, first, encodeJson(value));
+  inc.kind = first.kind;
+  inc.codec = first.codec;
+  inc.tag = first.tag;
+  return value;
+}
+
+/**
+ * Hands out a message with this head: its payload, which is in private memory, or what lies at the
+ * own cursor.
+ */
+function handOut(
+  inc: Incoming,
+  mode: Mode,
+  head: Pick<Message, "kind" | "codec" | "tag">,
+  payload: Uint8Array | Found,
+): unknown {
+  const { kind, codec, tag } = head;
+  if (mode !== Mode.KEEP) {
+    inc.kind = kind;
+    inc.codec = codec;
+    inc.tag = tag;
+  }
+  if (payload === Found.IN_RING) {
+    if (mode === Mode.SHOW || mode === Mode.LEND) return inc;
+    payload = copyFrame(inc);
+  }
+  const bytes = payload as Uint8Array;
+  if (mode !== Mode.VALUE) return { kind, codec, tag, payload: bytes } satisfies Message;
+  if (codec === layout.CODEC_BYTES) return bytes;
+  if (codec > layout.CODEC_JSON_BATCH) return decodeForeign(bytes, codec, inc.codecs);
+  const value = decode(bytes, codec);
+  if (codec !== layout.CODEC_JSON_BATCH) return value;
+  const values = requireBatch(value);
+  inc.codec = layout.CODEC_JSON;
+  if (values.length > 1) {
+    inc.queue.unshift({ values, next: 1, kind, codec: layout.CODEC_JSON, tag });
+  }
+  return values[0];
+}
+
+/** Hands a message that was taken out of the ring to the calls, or puts it into the queue. */
+export function keep(inc: Incoming, message: Message): void {
+  if (message.kind !== layout.FRAME_KIND_DATA && inc.route) return inc.route.take(message);
+  inc.keptSize += message.payload.length;
+  inc.queue.push(message);
 }
 
 /** Whether anything was taken out of the ring, or is known to be there, or nothing will come. */
@@ -234,8 +339,8 @@ export function hasEnded({ bits, queue }: Incoming): boolean {
 }
 
 /** Whether a frame is lent, or the rest of its message still has to be lent. */
-export function isLending({ isLentInParts, bits }: Incoming): boolean {
-  return isLentInParts || (bits & Bit.LENT) !== 0;
+export function isLending({ bits }: Incoming): boolean {
+  return (bits & Bit.LENDING) !== 0;
 }
 
 /** Drops what is not handed out, because this end has closed. */
@@ -248,24 +353,31 @@ export function empty(inc: Incoming): void {
 /** Drops what was collected of the message in progress. */
 function dropParts(inc: Incoming): void {
   inc.parts = NO_BYTES;
-  if (inc.isLentInParts) tendSoon(inc.link); // listeners wait for the end of that
-  inc.isLentInParts = false;
+  if (inc.bits & Bit.IN_PARTS) tendSoon(inc.link); // listeners wait for the end of that
+  inc.bits &= ~Bit.IN_PARTS;
+}
+
+/** The same of the other frames that come of it. */
+function dropRest(inc: Incoming): void {
+  inc.frame.dropped = inc.frame.begun !== 0;
+  dropParts(inc);
 }
 
 /** Reads one message, and waits until there is one. */
 export function read(inc: Incoming, mode: Mode, options: WaitOptions | undefined): unknown {
-  requireWait(options);
-  let taken = tryRead(inc, mode);
-  if (taken !== undefined || hasEnded(inc) || options?.timeout === 0) return taken;
-  // Within a conversation, a peer that is awake answers in 1 to 4 µs.
-  if (glance(inc) && (taken = tryRead(inc, mode)) !== undefined) return taken;
-  const deadline = deadlineOf(options);
-  for (let waits = 0; taken === undefined && !hasEnded(inc); waits++) {
-    if (waits > 0 && isPast(deadline)) break;
-    if (!inc.endpoint.wait(inc.link, For.MESSAGES, deadline, waits)) break;
-    taken = tryRead(inc, mode);
+  if (options !== undefined) requireWait(options);
+  for (let waits = -1, deadline = Infinity;; waits++) {
+    const taken = tryRead(inc, mode);
+    if (taken !== undefined || hasEnded(inc) || options?.timeout === 0) return taken;
+    if (waits < 0) {
+      // Within a conversation, a peer that is awake answers in 1 to 4 µs.
+      if (glance(inc)) continue;
+      waits = 0;
+    }
+    if (waits === 0) deadline = deadlineOf(options);
+    else if (isPast(deadline)) return undefined;
+    if (!inc.endpoint.wait(inc.link, For.MESSAGES, deadline, waits)) return undefined;
   }
-  return taken;
 }
 
 /**
@@ -274,9 +386,9 @@ export function read(inc: Incoming, mode: Mode, options: WaitOptions | undefined
  */
 export function glance(inc: Incoming, outgoing?: Outgoing): boolean {
   const { spinner } = inc.endpoint;
-  const most = noteAsked(inc, outgoing) ? GLANCES : GLANCES / 16;
+  let looks = noteAsked(inc, outgoing) ? Limit.GLANCES : Limit.GLANCES / 16;
   if (!spinner.blocks || !spinner.pays) return false;
-  for (let looks = 0; looks < most; looks++) {
+  while (looks-- > 0) {
     if (!hasMoved(inc)) continue;
     spinner.hit();
     return true;
@@ -289,30 +401,29 @@ export function noteAsked(
   inc: Incoming,
   outgoing: Outgoing | undefined = inc.link.outgoing,
 ): boolean {
-  const published = outgoing?.published ?? inc.asked;
-  const hasAsked = published !== inc.asked;
-  inc.asked = published;
-  return hasAsked;
+  const { asked } = inc;
+  inc.asked = outgoing?.published ?? asked;
+  return inc.asked !== asked;
 }
 
 /** Reads one message if there is one. A final state is reported if none is. [pipe.look_again] */
 export function tryRead(inc: Incoming, mode: Mode): unknown {
-  const taken = inc.take(mode, true);
-  if (taken !== undefined || hasEnded(inc)) return taken;
-  // Mostly both ends are attached, and there is no error to look for.
-  const isWell = (inc.bits & (Bit.STOPPED | Bit.GONE)) === 0 && inc.endpoint.isLinked(inc.peer);
-  const gone = isWell ? undefined : stateError(inc.link, "read");
-  if (!gone) return undefined;
-  load(inc);
-  const last = inc.take(mode, false);
-  if (last === undefined && !hasEnded(inc)) throw giveUpRest(inc, gone);
-  return last;
+  let gone: MillraceError | undefined;
+  for (;;) {
+    const taken = inc.take(inc, mode, gone === undefined);
+    if (taken !== undefined || hasEnded(inc)) return taken;
+    if (gone) throw giveUpRest(inc, gone);
+    // Mostly both ends are attached, and there is no error to look for.
+    if (inc.bits === 0 && inc.endpoint.isLinked(inc.peer)) return undefined;
+    gone = stateError(inc.link, "read");
+    if (!gone) return undefined;
+    load(inc);
+  }
 }
 
 /** Drops the message in progress, whose loss the report of a final state covers. */
 export function giveUpRest(inc: Incoming, gone: MillraceError): MillraceError {
-  dropParts(inc);
-  if (inc.frame.inProgress) inc.frame.dropped = true;
+  dropRest(inc);
   inc.route?.finish(gone);
   tendSoon(inc.link); // somebody may wait for the end
   return gone;
@@ -334,14 +445,17 @@ export async function readAsync(
     if (hasEnded(inc) || options?.timeout === 0) return undefined;
   }
   return await new Promise((resolve, reject) => {
-    const stop = limit(options, (reason) => {
+    const settle: Taker["settle"] = (failure, result) => {
       takers.splice(takers.indexOf(taker), 1);
-      stop!();
-      if (reason === undefined) resolve(undefined);
-      else reject(reason);
+      stop?.();
+      if (failure === undefined) resolve(result);
+      else reject(failure);
+    };
+    const stop = limit(options, (reason) => {
+      settle(reason);
       link.tend();
     });
-    const taker: Taker = { mode, convert, resolve, reject, stop };
+    const taker: Taker = { mode, convert, settle };
     takers.push(taker);
     if (!turn) link.tend();
     else turn.then(link.tendLater);
@@ -350,10 +464,7 @@ export async function readAsync(
 
 /** Tells all who wait that they wait in vain. */
 export function rejectAll(inc: Incoming, reason: unknown): void {
-  for (const { stop, reject } of inc.takers.splice(0)) {
-    stop?.();
-    reject(reason);
-  }
+  for (const { settle } of [...inc.takers]) settle(reason);
 }
 
 /** Serves those who wait. Returns what to wait for. */
@@ -368,191 +479,82 @@ export function serve(inc: Incoming): number {
     } catch (reason) {
       failure = reason;
     }
-    inc.takers.shift();
-    taker.stop?.();
-    if (failure === undefined) taker.resolve(taken);
-    else taker.reject(failure);
+    taker.settle(failure, taken);
   }
   return 0;
 }
 
 /** Copies the payload of the frame at the own cursor, and gives its room back. */
 export function copyFrame(inc: Incoming): Uint8Array {
-  const { size, lead } = inc.frame;
-  const payload = size === 0
-    ? new Uint8Array()
-    : copyOut(inc.bytes, placeOf(inc) + HEADER_SIZE + lead, size);
+  const { at, size } = inc.frame;
+  const payload = copyOut(inc.bytes, at, size);
   releaseFrame(inc);
   return payload;
 }
 
-function takeParts(inc: Incoming): Uint8Array {
-  const { parts } = inc;
-  dropParts(inc);
-  return parts;
-}
-
-/** Hands out a message that is in private memory. */
-function handOut(inc: Incoming, payload: Uint8Array, mode: Mode): unknown {
-  if (mode === Mode.VALUE) return decode(inc, payload);
-  const { kind, codec, tag } = inc;
-  if (mode === Mode.LEND) inc.bits |= Bit.LENT;
-  return { kind, codec, tag, payload } satisfies Message;
-}
-
-function decode(inc: Incoming, payload: Uint8Array): unknown {
-  switch (inc.codec) {
-    case layout.CODEC_JSON:
-      return decodeJson(payload);
-    case layout.CODEC_TEXT:
-      return decodeText(payload);
-    case layout.CODEC_BYTES:
-      return payload;
-    case layout.CODEC_JSON_BATCH: {
-      const { kind, tag } = inc;
-      const values = decodeBatch(payload);
-      inc.codec = layout.CODEC_JSON;
-      if (values.length > 1) {
-        inc.queue.unshift({ values, next: 1, kind, codec: layout.CODEC_JSON, tag });
-      }
-      return values[0];
-    }
-  }
-  return decodeForeign(payload, inc.codec, inc.codecs);
-}
-
-/** Takes what comes next in the queue. */
-function takeQueued(inc: Incoming, mode: Mode): unknown {
-  requireBack(inc, mode);
-  const { queue } = inc;
-  const first = queue[0]!;
-  if (first instanceof MillraceError) {
-    queue.shift();
-    throw first;
-  }
-  inc.kind = first.kind;
-  inc.codec = first.codec;
-  inc.tag = first.tag;
-  if ("values" in first) { // [codec.batch_read]
-    const value = first.values[first.next++];
-    if (first.next === first.values.length) queue.shift();
-    return mode === Mode.VALUE ? value : handOut(inc, encodeJson(value), mode);
-  }
-  queue.shift();
-  inc.keptSize -= first.payload.length;
-  return handOut(inc, first.payload, mode);
-}
-
-/** Throws while a frame is lent. [pipe.lend_one] */
-function requireBack(inc: Incoming, mode: Mode): void {
-  if (!(inc.bits & Bit.LENT) || mode >= Mode.LOOK) return;
-  throwCannot(mode === Mode.LEND ? "peek: a frame is lent already" : "read: a frame is lent");
-}
-
 /**
- * Moves on to the next message: skips what is to be skipped, collects chunks, and gives a message
- * of a call to its route.
+ * Checks the frame at the own cursor, and handles it, unless it is a whole message of data, or to
+ * be lent. Returns the payload of a message that it completes.
  */
-export function pull(inc: Incoming, mode: Mode, mayLoad: boolean): Found {
-  if (inc.bits !== 0) { // [pipe.first_answer]
-    const failure = closedError(inc.link, "read") ?? inc.fault;
-    if (failure) throw failure;
-    if (inc.bits & Bit.ENDED) return Found.NOTHING;
-    requireBack(inc, mode);
+function arrive(
+  inc: Incoming,
+  mode: Mode,
+  index: number,
+  size: number,
+  word: number,
+  known: number,
+  toEnd: number,
+): Found | Uint8Array {
+  const { frame, route, words, capacity } = inc;
+  const reason = checkFrame(frame, words, index, size, word, known, toEnd, capacity >> 1);
+  const { kind, flags, dropped, begun } = frame;
+  if (reason !== 0) {
+    dropParts(inc);
+    const fault = markFaulty(inc, reason, `kind ${kind}, flags ${flags}, size ${frame.size}`);
+    route?.finish(fault);
+    throw fault;
   }
-  const { frame, capacity, words } = inc;
-  for (;;) {
-    while (inc.cursor !== inc.peerCursor) {
-      const toEnd = capacity - (inc.cursor & (capacity - 1));
-      const known = (inc.peerCursor - inc.cursor) | 0;
-      const reason = frame.check(words, placeOf(inc) / 4, known, toEnd, capacity >> 1);
-      if (reason !== 0) throw fail(inc, reason);
-      if (frame.flags === Head.WHOLE && frame.kind === DATA) {
-        if (mode >= Mode.LOOK) return Found.IN_RING;
-        if (frame.size > inc.jsonLimit) admit(inc, frame.size); // the lower limit of the two
-        return Found.IN_RING;
-      }
-      const found = arrive(inc, mode);
-      // It may have been the end, or the route has closed this end.
-      const isOver = (inc.bits & (Bit.ENDED | Bit.STOPPED)) !== 0;
-      if (found !== Found.NOTHING || isOver) return found;
-    }
-    if (!mayLoad || !load(inc)) return Found.NOTHING;
-    mayLoad = false;
-  }
-}
-
-/** Marks the peer failed for the frame at the own cursor. */
-function fail(inc: Incoming, reason: number): MillraceError {
-  const { kind, flags, size } = inc.frame;
-  dropParts(inc);
-  const fault = markFaulty(inc, reason, `kind ${kind}, flags ${flags}, size ${size}`);
-  inc.route?.finish(fault);
-  return fault;
-}
-
-/** Handles a frame that is not a whole message of data. */
-function arrive(inc: Incoming, mode: Mode): Found {
-  const { frame, route } = inc;
-  const { kind, flags } = frame;
-  const isDropped = frame.dropped && frame.inProgress;
-  const isEnd = kind === END;
-  if (kind >= PAD || isDropped && !isEnd) { // [frame.skip]
+  const isEnd = kind === layout.FRAME_KIND_END;
+  if (kind >= layout.FRAME_KIND_PAD || dropped && !isEnd) { // [frame.skip]
     releaseFrame(inc);
-    if (kind < PAD && frame.isLast) { // [pipe.report_once]
+    if (kind < layout.FRAME_KIND_PAD && flags & layout.FRAME_FLAG_LAST) { // [pipe.report_once]
       const { report } = inc;
       inc.report = undefined;
-      const isTold = report === undefined || (flags & CANCEL) !== 0;
-      if (!isTold && !route?.lose(kind, frame.tag >>> 0, report)) throw report;
+      const isTold = report === undefined || (flags & layout.FRAME_FLAG_CANCEL) !== 0;
+      if (!isTold && !route?.lose(kind, frame.tag, report)) throw report;
     }
     return Found.NOTHING;
   }
-  if (kind > END && route) return route.accept(mode);
-  if (mode >= Mode.LOOK && !(isEnd && (isDropped || !frame.inProgress))) return Found.IN_RING;
-  if (isEnd) return arriveEnd(inc);
-  if (flags !== Head.WHOLE) return arriveChunk(inc, mode);
-  admit(inc, frame.size);
-  return Found.IN_RING;
-}
-
-function arriveEnd(inc: Incoming): Found {
-  const { frame, route } = inc;
-  const { begun, begunTag } = frame;
-  // [pipe.truncated]
-  let error = frame.inProgress && !frame.dropped
-    ? lostError("message.truncated", "the stream ended inside it")
-    : undefined;
-  inc.bits |= Bit.ENDED;
-  dropParts(inc);
-  releaseFrame(inc);
-  tendSoon(inc.link); // somebody may wait for the end
-  if (error && route?.lose(begun & 0xff, begunTag >>> 0, error)) error = undefined;
-  route?.finish(undefined);
-  if (error) throw error;
-  return Found.NOTHING;
-}
-
-function arriveChunk(inc: Incoming, mode: Mode): Found {
-  const { frame } = inc;
-  const isLent = mode === Mode.LEND;
-  if (frame.isFirst) {
-    admit(inc, frame.isUnknown && isLent ? 0 : frame.total);
-    inc.isLentInParts = isLent;
+  if (kind > layout.FRAME_KIND_END && route) return route.accept(mode);
+  const isTruncated = isEnd && begun !== 0 && !dropped;
+  if (mode >= Mode.LOOK && (!isEnd || isTruncated)) return Found.IN_RING;
+  if (isEnd) {
+    // [pipe.truncated]
+    const error = isTruncated
+      ? lostError("message.truncated", "the stream ended inside it")
+      : undefined;
+    inc.bits |= Bit.ENDED;
+    dropParts(inc);
+    releaseFrame(inc);
+    tendSoon(inc.link); // somebody may wait for the end
+    const isTold = error === undefined || route?.lose(begun & 0xff, frame.begunTag, error);
+    route?.finish(undefined);
+    if (!isTold) throw error;
+    return Found.NOTHING;
   }
-  if (!inc.isLentInParts) {
-    const parts = collect(inc);
-    if (!parts) return Found.NOTHING;
-    inc.parts = parts;
-    return Found.IN_PARTS;
+  if (flags === Head.WHOLE) {
+    admit(inc, frame.size);
+    return Found.IN_RING;
   }
-  requireNoCancel(inc);
-  if (!isLent) throwCannot("read: a message is lent in part");
+  if (mode === Mode.LEND && flags === layout.FRAME_FLAG_FIRST) {
+    admit(inc, frame.total === Infinity ? 0 : frame.total);
+    inc.bits |= Bit.IN_PARTS;
+  }
+  if (!(inc.bits & Bit.IN_PARTS) || flags & layout.FRAME_FLAG_CANCEL) {
+    return collect(inc) ?? Found.NOTHING;
+  }
+  if (mode !== Mode.LEND) throwCannot("read: a message is lent in part");
   return Found.IN_RING;
-}
-
-function requireNoCancel(inc: Incoming): void {
-  if (!(inc.frame.flags & CANCEL)) return;
-  refuse(inc, "message.cancelled", "its writer gave up"); // [pipe.cancelled]
 }
 
 /**
@@ -562,67 +564,64 @@ function requireNoCancel(inc: Incoming): void {
  */
 export function collect(inc: Incoming): Uint8Array | undefined {
   const { frame } = inc;
-  const { size, isFirst, isLast, isUnknown } = frame;
+  const { size, flags, total, at } = frame;
+  const isLast = flags === layout.FRAME_FLAG_LAST;
   // What there must be room for: the whole message, or, if its size is unknown, what has come of
   // it.
-  const sum = isFirst ? size : frame.received + size;
-  if (isFirst) admit(inc, frame.total);
-  requireNoCancel(inc);
-  if (isUnknown) requireLimit(inc, sum); // [pipe.limit_unknown]
-  if (isFirst) inc.parts = allocate(inc, isUnknown ? sum : frame.total);
-  else if (sum > inc.parts.length) { // its size is unknown, and more may follow
-    resizeParts(inc, frame.received, Math.min(Math.max(sum, 2 * inc.parts.length), limitOf(inc)));
+  const before = flags === layout.FRAME_FLAG_FIRST ? 0 : frame.received;
+  const sum = before + size;
+  const needed = total === Infinity ? sum : total;
+  if (flags & layout.FRAME_FLAG_CANCEL) { // [pipe.cancelled]
+    refuse(inc, "message.cancelled", "its writer gave up");
   }
-  const at = placeOf(inc) + HEADER_SIZE + frame.lead;
-  inc.parts.set(inc.bytes.subarray(at, at + size), sum - size);
-  if (isLast) resizeParts(inc, sum, sum);
-  releaseFrame(inc);
-  return isLast ? takeParts(inc) : undefined;
-}
-
-/** Moves the first `size` bytes of the parts into memory of `capacity` bytes. */
-function resizeParts(inc: Incoming, size: number, capacity: number): void {
-  if (inc.parts.length === capacity) return;
-  const parts = allocate(inc, capacity);
-  parts.set(inc.parts.subarray(0, size));
+  admit(inc, needed); // [pipe.limit_unknown]
+  let { parts } = inc;
+  if (flags === layout.FRAME_FLAG_FIRST || sum > parts.length || isLast && sum < parts.length) {
+    // If its size is unknown, more may follow.
+    const isMore = flags !== layout.FRAME_FLAG_FIRST && !isLast;
+    const room = isMore ? Math.min(Math.max(sum, 2 * parts.length), limitOf(inc)) : needed;
+    try {
+      parts = new Uint8Array(room);
+    } catch { // [pipe.total_trust] Within the limit, but there may be less memory than that.
+      refuse(inc, "message.size", `there is no memory for its ${room} bytes`);
+    }
+    parts.set(inc.parts.subarray(0, before));
+  }
   inc.parts = parts;
+  parts.set(inc.bytes.subarray(at, at + size), before);
+  releaseFrame(inc);
+  if (!isLast) return undefined;
+  dropParts(inc);
+  return parts;
 }
 
-/** [pipe.total_trust] The size is within the limit, but there may be less memory than that. */
-function allocate(inc: Incoming, size: number): Uint8Array {
-  try {
-    return new Uint8Array(size);
-  } catch {
-    refuse(inc, "message.size", `there is no memory for its ${size} bytes`);
-  }
-}
-
-/** Drops a message that this reader does not accept: its kind first, then its size. */
-export function admit(inc: Incoming, total: number): void {
-  const { kind, isUnknown } = inc.frame;
-  if (kind !== DATA && !inc.options.calls && !inc.route) { // [pipe.unknown_kind]
+/**
+ * Drops a message that this reader does not accept: its kind first, then its size. `size` is its
+ * total, or what has come of it.
+ */
+export function admit(inc: Incoming, size: number): void {
+  const { kind, total } = inc.frame;
+  if (kind !== layout.FRAME_KIND_DATA && !inc.options.calls && !inc.route) { // [pipe.unknown_kind]
     refuse(inc, "message.kind", `its kind is ${kind}`);
   }
-  if (!isUnknown) requireLimit(inc, total);
-}
-
-function requireLimit(inc: Incoming, size: number): void {
   const limit = limitOf(inc);
   if (size <= limit) return;
-  const has = inc.frame.isUnknown ? `${size} bytes or more` : `${size} bytes`;
-  refuse(inc, "message.size", `it has ${has}, and maxMessageSize is ${limit}`);
+  const more = total === Infinity ? " or more" : "";
+  refuse(inc, "message.size", `it has ${size} bytes${more}, and maxMessageSize is ${limit}`);
 }
 
-function limitOf({ frame: { codec }, jsonLimit, limit }: Incoming): number {
-  return codec === layout.CODEC_JSON || codec === layout.CODEC_JSON_BATCH ? jsonLimit : limit;
+/** The largest message of the codec of the frame at the own cursor. [pipe.limit] */
+function limitOf({ frame: { codec }, options }: Incoming): number {
+  const isJson = codec === layout.CODEC_JSON || codec === layout.CODEC_JSON_BATCH;
+  return options.maxMessageSize ?? (isJson ? MAX_JSON_SIZE : MAX_MESSAGE_SIZE);
 }
 
 /** Drops the frame, and what was collected of its message, and reports the message as lost. */
 function refuse(inc: Incoming, code: ReasonCode, why: string): never {
   releaseFrame(inc);
   // Later frames of the message are skipped without another report.
-  inc.frame.dropped = inc.frame.unsummed = true;
-  dropParts(inc);
+  dropRest(inc);
+  inc.frame.begunTotal = Infinity;
   throw lostError(code, why);
 }
 
@@ -632,19 +631,18 @@ export function releaseFrame(inc: Incoming): void {
   if (frame.flags !== Head.WHOLE) accept(frame);
   const cursor = inc.cursor = (inc.cursor + frame.extent) | 0;
   const isDue = cursor === inc.peerCursor || ((cursor - inc.published) | 0) >= inc.capacity >> 2;
-  // [ring.release_asked] A writer that waits for a few bytes does not wait for a quarter.
-  if (isDue || Atomics.load(inc.words, inc.otherWants) !== 0) store(inc);
+  if (isDue || Atomics.load(inc.words, inc.otherWants) !== 0) store(inc); // [ring.release_asked]
 }
 
 /** Whether messages may be taken into the queue at all. */
 function mayKeep(inc: Incoming): boolean {
-  return !isLending(inc) && (inc.bits & (Bit.ENDED | Bit.STOPPED)) === 0;
+  return (inc.bits & (Bit.ENDED | Bit.STOPPED | Bit.LENDING)) === 0;
 }
 
 /** Whether the inbox has room for the next message. [port.inbox] */
 function hasRoom({ frame, queue, keptSize, route, options }: Incoming): boolean {
-  if (frame.inProgress) return true; // what was begun is taken in to its end
-  const { inboxCount = INBOX_COUNT, inboxSize = INBOX_SIZE } = options;
+  if (frame.begun !== 0) return true; // what was begun is taken in to its end
+  const { inboxCount = Limit.INBOX_COUNT, inboxSize = Limit.INBOX_SIZE } = options;
   const count = queue.length + (route?.waitingCount ?? 0);
   const size = keptSize + (route?.waitingSize ?? 0);
   if (count === 0 && route) return true; // [call.takes_in]
@@ -665,13 +663,10 @@ export function keepNext(inc: Incoming, mayLoad: boolean): Found {
   const isFull = !hasRoom(inc);
   if (isFull && !inc.route) return Found.IN_RING;
   try {
-    const found = pull(inc, isFull ? Mode.PASS : Mode.MESSAGE, mayLoad);
-    if (isFull || found === Found.NOTHING) return found;
-    if (found !== Found.TAKEN) {
-      const { kind, codec, tag } = inc.frame;
-      const payload = found === Found.IN_PARTS ? takeParts(inc) : copyFrame(inc);
-      inc.keep({ kind, codec, tag: tag >>> 0, payload });
-    }
+    const found = pull(inc, isFull ? Mode.PASS : Mode.KEEP, mayLoad);
+    if (found === undefined) return Found.NOTHING;
+    if (typeof found === "number") return found;
+    inc.keep(inc, found as Message);
   } catch (reason) {
     // [port.inbox_fault] A fault of the pipe, or of its memory, is reported after the inbox.
     if ((reason as MillraceError).name !== "MessageError") return Found.NOTHING;

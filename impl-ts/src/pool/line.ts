@@ -42,7 +42,7 @@ import {
 } from "../pipe/outgoing.ts";
 import type { Port } from "../port/port.ts";
 import { Head } from "../ring/frame.ts";
-import { Bit, load, placeOf } from "../ring/side.ts";
+import { Bit, load } from "../ring/side.ts";
 import { nextTask, SETTLED, turn } from "../wait/loop.ts";
 import { numberAfter } from "./gauge.ts";
 import {
@@ -293,9 +293,9 @@ export class Line implements Delivery {
           return true;
         }
       }
-      const message = inc.take(Mode.MESSAGE, false) as Message | undefined;
+      const message = inc.take(inc, Mode.MESSAGE, false) as Message | undefined;
       if (!message) {
-        this.#begunTag = frame.begunTag >>> 0;
+        this.#begunTag = frame.begunTag;
         return (inc.bits & Bit.ENDED) === 0 && inc.cursor !== inc.peerCursor;
       }
       const { kind, codec, tag, payload } = message;
@@ -307,10 +307,10 @@ export class Line implements Delivery {
       if (isQueued) this.#lose(this.#begunTag, error);
       else if (error.code === "message.truncated") return false; // nothing more comes
       // A message in parts is reported as lost when its last frame has come.
-      else if (!frame.isLast) {
+      else if (!(frame.flags & layout.FRAME_FLAG_LAST)) {
         inc.report = error;
-        this.#begunTag = frame.tag >>> 0;
-      } else if (frame.kind === DATA) this.#lose(frame.tag >>> 0, error);
+        this.#begunTag = frame.tag;
+      } else if (frame.kind === DATA) this.#lose(frame.tag, error);
     }
     return true;
   }
@@ -318,11 +318,10 @@ export class Line implements Delivery {
   /** Takes the message that the look has found, which is no larger than a list. */
   #takeCopy(): void {
     const inc = this.#inc;
-    const { kind, codec, tag, size, lead } = inc.frame;
-    const at = placeOf(inc) + layout.FRAME_HEADER_SIZE + lead;
+    const { kind, codec, tag, at, size } = inc.frame;
     copyInto(inc.bytes, inc.words, at, size, this.#copy, this.#copyWords);
     releaseFrame(inc);
-    this.#take(kind, codec, tag >>> 0, this.#copy, this.#copyWords, size);
+    this.#take(kind, codec, tag, this.#copy, this.#copyWords, size);
   }
 
   #take(

@@ -17,13 +17,8 @@ export const enum Head {
   CODEC_MASK = 0xff << CODEC_SHIFT,
   /** The flags of a frame that is a whole message: `first` and `last`. [frame.whole] */
   WHOLE = 3,
-  /**
-   * Whole messages with codec 0: of kind data, and of the first and the last kind of calls, between
-   * which is only another one.
-   */
+  /** A whole message of kind data with codec 0. */
   WHOLE_DATA = WHOLE << FLAGS_SHIFT | 1,
-  WHOLE_CALL = WHOLE << FLAGS_SHIFT | 3,
-  WHOLE_THROW = WHOLE << FLAGS_SHIFT | 5,
 }
 
 /** How many bytes a frame with a payload of `size` bytes takes in the ring. [frame.extent] */
@@ -61,100 +56,69 @@ export function writeHeader(
 
 /**
  * The frame that a reader is at, and its progress in a multipart message. A reader has one such
- * object and overwrites it for each frame, so that reading allocates nothing.
+ * record and overwrites it for each frame, so that reading allocates nothing.
  */
-export class FrameReader {
-  /** How many bytes of the message the frame has: its payload without the first `lead` bytes. */
-  declare size: number;
-  /** How many bytes of the payload come before those: a header extension, and the preamble. */
-  declare lead: number;
+export interface Frame {
+  /** Where the message's bytes begin: after a header extension, and the preamble. */
+  at: number;
+  /** How many bytes of the message the frame has. */
+  size: number;
   /** How many bytes the frame takes in the ring. */
-  declare extent: number;
-  declare kind: number;
+  extent: number;
+  kind: number;
   /** The flags without `extended`, which has no meaning after the checks. [frame.skip_extension] */
-  declare flags: number;
-  declare codec: number;
-  declare tag: number;
+  flags: number;
+  codec: number;
+  tag: number;
+  /** The `time` of the message whose first frame was looked at last. */
+  time: number;
   /**
    * How many bytes the whole message has, or Infinity, if its writer did not know that when it
    * began.
    */
-  declare total: number;
+  total: number;
   /** How many bytes of the message in progress were accepted so far. */
-  received = 0;
-  /** Whether a multipart message has begun and its last frame has not come. */
-  inProgress = false;
-  /** Whether the reader drops the message in progress, and has reported that. */
-  dropped = false;
+  received: number;
   /**
-   * Whether the reader dropped that message at its first frame. The sum of its parts is not
-   * checked.
+   * Kind and codec of the message in progress: one whose first frame has come, and not its last. 0
+   * if there is none.
    */
-  unsummed = false;
-  /** Kind and codec, tag, and total of the message in progress. */
-  begun = 0;
-  begunTag = 0;
-  begunTotal = 0;
-
-  /** Whether this is the first of several frames of a message. */
-  get isFirst(): boolean {
-    return this.flags === layout.FRAME_FLAG_FIRST;
-  }
-
-  /** Whether this is the last frame of its message. */
-  get isLast(): boolean {
-    return (this.flags & layout.FRAME_FLAG_LAST) > 0;
-  }
-
-  /** Whether the writer did not know the size of the message when it began to write it. */
-  get isUnknown(): boolean {
-    return this.total === Infinity;
-  }
-
-  /**
-   * Loads the header at word `index` once, and makes all checks in the order of the specification's
-   * table. Returns 0, or the number of the reason of the first check that fails. `available`,
-   * `toEnd` and `half` are in bytes, and multiples of 16; `available` is at least 16. Changes only
-   * the fields that describe this frame, not those of the message in progress. [frame.check]
-   */
-  check(words: Int32Array, index: number, available: number, toEnd: number, half: number): number {
-    const size = words[index]! >>> 0;
-    const word = words[index + 1]!;
-    this.size = this.total = size;
-    this.lead = 0;
-    this.extent = extentOf(size);
-    this.kind = word & 0xff;
-    this.flags = (word >>> Head.FLAGS_SHIFT) & 0xff;
-    this.codec = (word >>> Head.CODEC_SHIFT) & 0xff;
-    this.tag = words[index + 2]!;
-    const room = available < toEnd ? available : toEnd;
-    const form = word & ~Head.CODEC_MASK;
-    const isCommon = form === Head.WHOLE_DATA ||
-      (form >= Head.WHOLE_CALL && form <= Head.WHOLE_THROW);
-    if (!isCommon || this.inProgress) {
-      return checkOther(this, words, index, word, room, toEnd, half);
-    }
-    // For the most common frames only the size is left to check. This function is kept short for
-    // speed: V8 inlines it into its callers together with other functions, which it would call
-    // instead if this one were longer.
-    return size > (room < half ? room : half) - layout.FRAME_HEADER_SIZE
-      ? layout.REASON_FRAME_SIZE
-      : 0;
-  }
+  begun: number;
+  /** Its tag, and its total; Infinity also if the sum of its parts is not to be checked. */
+  begunTag: number;
+  begunTotal: number;
+  /** Whether the reader drops it, and has reported that. */
+  dropped: boolean;
 }
 
-/** Makes all checks of a frame that is not one of the most common, or comes inside a message. */
-function checkOther(
-  frame: FrameReader,
+/** Makes the record of a reader, of which the first check sets the rest. */
+export const makeFrame = (): Frame =>
+  ({ flags: 0, size: 0, time: 0, begun: 0, dropped: false }) as Frame;
+
+/**
+ * Makes all checks of the frame whose header stands at word `index`, in the order of the
+ * specification's table. Its first two words were loaded already; this loads the others. Returns 0,
+ * or the number of the reason of the first check that fails. `available`, `toEnd` and `half` are in
+ * bytes, and multiples of 16; `available` is at least 16. Changes only what the record says of this
+ * frame, not of the message in progress. [frame.check]
+ */
+export function checkFrame(
+  frame: Frame,
   words: Int32Array,
   index: number,
+  size: number,
   word: number,
-  room: number,
+  available: number,
   toEnd: number,
   half: number,
 ): number {
-  const { kind, codec } = frame;
-  let { size, flags } = frame;
+  const kind = frame.kind = word & 0xff;
+  const codec = frame.codec = (word >>> Head.CODEC_SHIFT) & 0xff;
+  const tag = frame.tag = words[index + 2]! >>> 0;
+  const extent = frame.extent = extentOf(size);
+  let flags = frame.flags = (word >>> Head.FLAGS_SHIFT) & 0xff;
+  frame.size = frame.total = size;
+  frame.at = 4 * index + layout.FRAME_HEADER_SIZE;
   const isPad = kind === layout.FRAME_KIND_PAD;
   const isBare = isPad || kind === layout.FRAME_KIND_END;
   const isExtension = kind >= layout.FRAME_KIND_EXTENSION_MIN;
@@ -167,65 +131,70 @@ function checkOther(
   }
   // The extent of `size` is at most a multiple of 16 exactly when 16 + `size` is. So `size` is
   // compared without rounding it up, and nothing can overflow.
-  const most = isPad || room < half ? room : half;
+  const most = Math.min(available, toEnd, isPad ? toEnd : half);
   if (size > most - layout.FRAME_HEADER_SIZE) return layout.REASON_FRAME_SIZE;
-  if (isPad) return frame.extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
+  if (isPad) return extent === toEnd ? 0 : layout.REASON_FRAME_PAD;
   if (isBare) return size && layout.REASON_FRAME_SIZE;
   if (isExtension) return 0;
 
   // What follows applies to frames of messages only.
-  let at = index + layout.FRAME_HEADER_SIZE / 4;
+  if (flags & layout.FRAME_FLAG_FIRST) frame.time = words[index + layout.FRAME_TIME_OFFSET / 4]!;
   if (flags & layout.FRAME_FLAG_EXTENDED) { // [frame.skip_extension]
     // If the payload has no room for it, this is some other word, and too large for the payload.
-    const lead = words[at + layout.EXTENSION_SIZE_OFFSET / 4]! >>> 0;
+    const lead = words[(frame.at + layout.EXTENSION_SIZE_OFFSET) / 4]! >>> 0;
     const isOdd = lead % layout.HEADER_EXTENSION_ALIGN;
     if (isOdd || lead < layout.HEADER_EXTENSION_SIZE || lead > size) {
       return layout.REASON_FRAME_EXTENSION;
     }
     frame.flags = flags &= ~layout.FRAME_FLAG_EXTENDED;
-    frame.lead = lead;
+    frame.at += lead;
     frame.size = frame.total = size -= lead;
-    at += lead / 4;
   }
-  const { inProgress, isFirst } = frame;
-  if (flags === Head.WHOLE) return inProgress ? layout.REASON_FRAME_SEQUENCE : 0;
+  const { begun } = frame;
+  if (flags === Head.WHOLE) return begun && layout.REASON_FRAME_SEQUENCE;
+  const isFirst = flags === layout.FRAME_FLAG_FIRST;
   const isCancel = flags > Head.WHOLE;
   const least = isFirst ? layout.MESSAGE_PREAMBLE_SIZE : 1;
   if (isCancel ? size : size < least) return layout.REASON_FRAME_SIZE;
-  if (isFirst === inProgress) return layout.REASON_FRAME_SEQUENCE;
-  let total = frame.begunTotal;
   if (isFirst) { // [frame.preamble]
+    if (begun) return layout.REASON_FRAME_SEQUENCE;
+    const at = frame.at / 4;
     const low = words[at + layout.PREAMBLE_TOTAL_OFFSET / 4]!;
     const high = words[at + layout.PREAMBLE_TOTAL_OFFSET / 4 + 1]!;
     const reserved = at + layout.PREAMBLE_RESERVED_OFFSET / 4;
     if (words[reserved] || words[reserved + 1]) return layout.REASON_FRAME_RESERVED;
-    // A total above 2^53 loses its lowest bits here, but it is above every limit anyway.
-    total = (low & high) === -1 ? Infinity : (low >>> 0) + (high >>> 0) * 2 ** 32;
-    frame.lead += layout.MESSAGE_PREAMBLE_SIZE;
+    frame.at += layout.MESSAGE_PREAMBLE_SIZE;
     frame.size = size -= layout.MESSAGE_PREAMBLE_SIZE;
+    // A total above 2^53 loses its lowest bits here, but it is above every limit anyway.
+    const isUnknown = (low & high) === -1;
+    frame.total = isUnknown ? Infinity : (low >>> 0) + (high >>> 0) * 2 ** 32;
+    return size <= frame.total ? 0 : layout.REASON_FRAME_TOTAL;
   }
-  frame.total = total;
-  if (isFirst) return size <= total ? 0 : layout.REASON_FRAME_TOTAL;
-  if (packKind(kind, 0, codec) !== frame.begun || frame.tag !== frame.begunTag) {
+  if (packKind(kind, 0, codec) !== begun || tag !== frame.begunTag) {
     return layout.REASON_FRAME_SEQUENCE;
   }
-  if (isCancel || frame.unsummed) return 0; // [frame.check_total]
+  const total = frame.total = frame.begunTotal;
   const sum = frame.received + size;
-  const isRight = frame.isLast && total < Infinity ? sum === total : sum <= total;
+  // [frame.check_total]
+  const isRight = flags === layout.FRAME_FLAG_LAST && total < Infinity
+    ? sum === total
+    : sum <= total;
   return isRight ? 0 : layout.REASON_FRAME_TOTAL;
 }
 
 /** Updates the progress of the message to which this frame belongs. */
-export function accept(frame: FrameReader): void {
+export function accept(frame: Frame): void {
   const { kind, flags } = frame;
   if (kind === layout.FRAME_KIND_END || kind > layout.FRAME_KIND_THROW) return;
   if (flags === layout.FRAME_FLAG_FIRST) {
-    frame.dropped = frame.unsummed = false;
     frame.begun = packKind(kind, 0, frame.codec);
     frame.begunTag = frame.tag;
     frame.begunTotal = frame.total;
     frame.received = 0;
   }
   frame.received += frame.size;
-  frame.inProgress = (flags & layout.FRAME_FLAG_LAST) === 0;
+  if (flags & layout.FRAME_FLAG_LAST) {
+    frame.begun = 0;
+    frame.dropped = false;
+  }
 }

@@ -30,6 +30,10 @@ export const enum Bit {
   ENCODING = 8,
   /** The state of the peer was found to be final or invalid. */
   GONE = 16,
+  /** The message in progress is lent frame by frame, and not collected. */
+  IN_PARTS = 32,
+  /** The reader lends a frame, or the rest of the frame's message still has to be lent. */
+  LENDING = LENT | IN_PARTS,
 }
 
 /** One end of a ring. Only the endpoint's own thread may use it. */
@@ -124,11 +128,9 @@ export function load(side: Side): boolean {
   const { peerCursor } = side;
   // The writer's `tail` is at most one capacity ahead of the reader's own head. The reader's `head`
   // does not go beyond what the writer has published. Neither cursor goes back.
-  const most = side.isOut
-    ? side.published - peerCursor
-    : side.capacity - ((peerCursor - side.cursor) | 0);
+  const most = ((side.isOut ? side.published : side.cursor + side.capacity) - peerCursor) | 0;
   const step = (seen - peerCursor) | 0;
-  if (seen & (layout.FRAME_ALIGN - 1) || step < 0 || step > (most | 0)) {
+  if (seen & (layout.FRAME_ALIGN - 1) || step < 0 || step > most) {
     throw markFaulty(side, layout.REASON_RING_CURSOR, `cursor ${seen >>> 0}`);
   }
   side.peerCursor = seen;
