@@ -113,7 +113,7 @@ export class Calls implements Calling {
   outcome(index: number): Settled {
     const call = this.#calls[index];
     if (!call?.isOver) return { outcome: "pending" };
-    return call.hasFailed ? failed(call.error) : returned(call.value);
+    return call.hasFailed ? failed(call.result) : returned(call.result);
   }
 
   item(index: number): Settled {

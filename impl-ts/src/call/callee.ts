@@ -5,12 +5,12 @@
  * @module
  */
 
-import { NO_BYTES } from "../codec/codec.ts";
+import { type CodecTable, NO_BYTES } from "../codec/codec.ts";
 import { lostError, MessageError, type MillraceError, type ReasonCode } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import type { Incoming } from "../pipe/incoming.ts";
 import { tendSoon } from "../pipe/tend.ts";
-import { accept, makeSend, type Outgoing, type Send, whileEncoding } from "../pipe/outgoing.ts";
+import { accept, makeSend, type Outgoing, type Send } from "../pipe/outgoing.ts";
 import { Bit } from "../ring/side.ts";
 import { runWith } from "./context.ts";
 import { CallError } from "./error.ts";
@@ -18,12 +18,12 @@ import { isInPieces, isLater, Served, stepsOf } from "./served.ts";
 import {
   cutText,
   encodeTexts,
-  encodeValues,
   hasName,
   type Manner,
   type Piece,
   pieceOf,
   readValues,
+  sendOf,
 } from "./values.ts";
 
 /** What is called under one name. */
@@ -51,9 +51,8 @@ export class Callee {
   readonly #inc: Incoming;
   /** Has something done where the application's code may run. */
   readonly #defer: (job: () => void) => void;
-  /** Those with an id, until their answers are in the ring. */
-  readonly #calls = new Map<number, Served>();
-  readonly #notices = new Set<Served>();
+  /** By their ids, until their answers are in the ring; and notices by themselves. */
+  readonly #calls = new Map<number | Served, Served>();
   #keptSize = 0;
   #servedCount = 0;
 
@@ -66,7 +65,7 @@ export class Callee {
 
   /** Whether anything is served, or not answered. */
   get isBusy(): boolean {
-    return this.#calls.size > 0 || this.#notices.size > 0;
+    return this.#calls.size > 0;
   }
 
   /**
@@ -77,13 +76,10 @@ export class Callee {
   take(codec: number, tag: number, payload: Uint8Array): void {
     const id = tag & layout.CALL_ID_MAX;
     if (tag !== id) return this.#takeMark(id, tag, codec, payload.length);
-    if (codec !== layout.CODEC_VALUES) return this.#takeBad(id, "message.codec");
+    if (codec !== layout.CODEC_VALUES) return this.#enter(id, NO_BYTES, "message.codec");
     const isTooMuch = this.#keptSize > 0 && this.#keptSize + payload.length > KEPT_SIZE;
-    if (isTooMuch) return this.#takeBad(id, faultOf(payload) ?? "call.limit");
-    const served = this.#enter(id, payload);
-    this.waitingCount++;
-    this.waitingSize += served.size;
-    this.#defer(() => this.#begin(served));
+    if (isTooMuch) this.#enter(id, NO_BYTES, faultOf(payload));
+    else this.#enter(id, payload);
   }
 
   /** Takes note of one that was dropped. False if its report is to be read. */
@@ -92,37 +88,34 @@ export class Callee {
     if (tag !== id) throw strayError();
     // It was taken back, and so never made; or it is a notice, of which this is the report.
     if (error.code === "message.cancelled" || id === 0) return false;
-    this.#takeBad(id, error.code);
+    this.#enter(id, NO_BYTES, error.code);
     return true;
   }
 
   /** Has all methods know that no answer of theirs can be written any more. [call.told] */
   tellAll(): void {
-    const all = [...this.#calls.values(), ...this.#notices];
+    const all = [...this.#calls.values()];
     this.#calls.clear();
-    this.#notices.clear();
     this.waitingCount =
       this.waitingSize =
       this.#keptSize =
       this.#servedCount =
         0;
     for (const served of all) {
-      const { hasBegun, isTold } = served;
       if (served.isDone) continue;
       served.isDone = true;
       served.payload = NO_BYTES;
-      if (hasBegun && !isTold) served.tell();
-      if (hasBegun && !served.isStepping) quit(served);
+      if (!served.hasBegun) continue;
+      if (!served.isTold) served.tell();
+      if (!served.isStepping) quit(served);
     }
   }
 
   #takeMark(id: number, tag: number, codec: number, size: number): void {
-    const mark = (tag & layout.CALL_MARK_ALL) >>> 0;
-    const isWhole = codec === layout.CODEC_VALUES && size === 0 && id !== 0;
-    if (!isWhole || mark === layout.CALL_MARK_ALL) throw strayError(); // [call.stray]
+    if (!isMark(tag, codec, size)) throw strayError();
     const served = this.#calls.get(id);
     if (served === undefined || served.isDone) return; // [call.crossed]
-    if (mark === layout.CALL_MARK_MORE) {
+    if (tag - id === layout.CALL_MARK_MORE) {
       served.room += layout.CALL_GRANT;
       if (served.steps !== undefined) this.#stepLater(served);
     } else if (!served.isTold) {
@@ -132,25 +125,21 @@ export class Callee {
     }
   }
 
-  /** Takes one that is refused for what is known of it by now. */
-  #takeBad(id: number, code: ReasonCode): void {
-    const served = this.#enter(id, NO_BYTES);
-    this.#defer(() => this.#refuse(served, code));
-  }
-
-  /** Begins to keep a call or a notice. [call.duplicate] */
-  #enter(id: number, payload: Uint8Array): Served {
+  /** Begins to keep a call or a notice; one with a code is to be refused. [call.duplicate] */
+  #enter(id: number, payload: Uint8Array, code?: ReasonCode): void {
     if (id !== 0 && this.#calls.has(id)) {
       throw lostError("call.duplicate", `call ${id} is not answered yet`);
     }
-    if (this.#calls.size + this.#notices.size >= KEPT_COUNT) {
+    if (this.#calls.size >= KEPT_COUNT) {
       throw lostError("call.limit", "too many calls are not answered");
     }
     const served = new Served(id, payload);
-    if (id === 0) this.#notices.add(served);
-    else this.#calls.set(id, served);
+    this.#calls.set(id || served, served);
     this.#keptSize += served.size;
-    return served;
+    if (code !== undefined) return this.#defer(() => this.#refuse(served, code));
+    this.waitingCount++;
+    this.waitingSize += served.size;
+    this.#defer(() => this.#begin(served));
   }
 
   /** Begins with one, or gives it up. Returns its list of values, which is no longer kept. */
@@ -169,38 +158,28 @@ export class Callee {
     const payload = this.#leaveInbox(served);
     if (this.#isMute && served.id !== 0) return this.#leave(served); // nobody can be answered
     let values: unknown[];
-    let isNamed: boolean;
     try {
-      const list = readValues(payload, this.#inc.codecs);
-      values = list.values;
-      isNamed = hasName(list);
+      values = readCall(payload, this.#inc.codecs);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
       return this.#refuse(served, error.code, error.message);
     }
-    if (!isNamed) return this.#refuse(served, "call.form");
-    const name = values[0] as string;
     if (this.#servedCount >= layout.CALL_UNDER_WAY_MAX) return this.#refuse(served, "call.limit");
     if (depth >= layout.CALL_DEPTH_MAX) return this.#refuse(served, "call.depth");
+    const name = values.shift() as string;
     const method = this.methods?.get(name);
     if (method === undefined) return this.#refuse(served, "call.method", name);
     served.hasBegun = true;
     this.#servedCount++;
-    values.shift();
     this.#run(served, () => method(values), (result) => this.#conclude(served, result));
   }
 
-  /**
-   * Runs the application's code, and hands its result to `done`, now or later. Whatever that
-   * code throws, also while `done` looks at the result, fails the call. [call.throw]
-   */
+  /** Runs the application's code, and hands its result to `done`, now or later. */
   #run(served: Served, work: () => unknown, done: (result: unknown) => void): void {
     let result: unknown;
     depth++;
     try {
       result = runWith(served, work);
-      // Inside of the same care: to look for a `then` may run code as well.
-      if (typeof result === "object" && isLater(result)) return this.#await(served, result, done);
     } catch (error) {
       return this.#fail(served, error);
     } finally {
@@ -209,29 +188,25 @@ export class Callee {
     this.#hand(served, result, done);
   }
 
-  /** Hands on what a promise, of whatever kind, settles with first. */
-  #await(served: Served, later: PromiseLike<unknown>, done: (result: unknown) => void): void {
-    const turn = ++served.turn;
+  /**
+   * Hands a result to `done`, or what a promise, of whatever kind, settles with first. What the
+   * application's code throws, also while somebody looks at the result, fails the call.
+   * [call.throw]
+   */
+  #hand(served: Served, result: unknown, done: (result: unknown) => void): void {
+    let turn: number | undefined;
     const settle = (hasFailed: boolean, value: unknown) => {
-      if (served.turn !== turn) return; // it has settled before
+      if (turn !== undefined && served.turn !== turn) return; // it has settled before
       served.turn++;
       if (hasFailed) this.#fail(served, value);
       else this.#hand(served, value, done);
     };
     try {
-      later.then((value) => settle(false, value), (error) => settle(true, error));
+      if (!isLater(result)) return done(result);
+      turn = ++served.turn;
+      result.then((value) => settle(false, value), (error) => settle(true, error));
     } catch (error) {
       settle(true, error);
-    }
-  }
-
-  /** Hands a result to `done`, which looks into it and so may run the application's code. */
-  #hand(served: Served, result: unknown, done: (result: unknown) => void): void {
-    try {
-      if (typeof result === "object" && isLater(result)) this.#await(served, result, done);
-      else done(result);
-    } catch (error) {
-      this.#fail(served, error);
     }
   }
 
@@ -239,8 +214,7 @@ export class Callee {
   #conclude(served: Served, result: unknown): void {
     if (served.isDone) return;
     // Nobody takes what a notice gives.
-    const isWhole = served.id === 0 || typeof result !== "object" || !isInPieces(result);
-    if (isWhole) return this.#answer(served, result);
+    if (served.isNotice || !isInPieces(result)) return this.#answer(served, result);
     this.#run(served, () => served.steps = stepsOf(result), () => this.#step(served));
   }
 
@@ -274,20 +248,16 @@ export class Callee {
       let isNow = true;
       this.#run(served, () => served.steps!.next(), (step) => {
         served.isStepping = false;
-        this.#takeStep(served, step);
+        if (served.isDone) return;
+        if (typeof step !== "object" || step === null) throw new TypeError("A step is no object");
+        // It may be anything: each property is read once.
+        const { done, value } = step as IteratorResult<unknown>;
+        if (done) this.#answer(served, value);
+        else served.next = { value };
         if (!isNow) this.#step(served);
       });
       isNow = false;
     }
-  }
-
-  /** Takes a step: what it is may be anything, and each property is read once. */
-  #takeStep(served: Served, step: unknown): void {
-    if (served.isDone) return;
-    if (typeof step !== "object" || step === null) throw new TypeError("A step is no object");
-    const { done, value } = step as IteratorResult<unknown>;
-    if (done) this.#answer(served, value);
-    else served.next = { value };
   }
 
   #writeItem(served: Served, value: unknown): void {
@@ -325,43 +295,34 @@ export class Callee {
 
   /** Encodes a result or an item; if that cannot be, this is the answer. [call.result] */
   #encode(served: Served, value: unknown): Send | undefined {
-    const send = makeSend(layout.FRAME_KIND_RETURN);
-    const values = value === undefined ? [] : [value];
     try {
-      whileEncoding(this.#out, () => encodeValues(values, this.#out, send));
-      return send;
+      return sendOf(this.#out, layout.FRAME_KIND_RETURN, value === undefined ? [] : [value]);
     } catch (error) {
       this.#refuse(served, "call.result", textOf(error));
       return undefined;
     }
   }
 
-  /** Answers with a throw whose name is the code; of a notice, reports it. */
-  #refuse(served: Served, code: ReasonCode, text: string = code): void {
-    if (served.isDone) return;
-    if (served.isNotice) return this.#report(served, code, text);
-    this.#throw(served, code, text, undefined);
-  }
-
   /** A method has failed. [call.throw] */
   #fail(served: Served, error: unknown): void {
     served.isStepping = false;
+    if (!served.isDone) this.#refuse(served, "call.thrown", textOf(error), error);
+  }
+
+  /** Answers with a throw, by the code or by what was thrown; of a notice, reports it. */
+  #refuse(served: Served, code: ReasonCode, text: string = code, error?: unknown): void {
     if (served.isDone) return;
-    if (served.isNotice) return this.#report(served, "call.thrown", textOf(error));
-    this.#throw(served, nameOf(error), textOf(error), dataOf(error, this.#out));
-  }
-
-  #throw(served: Served, name: string, text: string, data: Piece | undefined): void {
-    const short = cutText(name, layout.CALL_NAME_SIZE_MAX) || "Error";
+    if (served.isNotice) {
+      this.#leave(served);
+      this.#inc.queue.push(lostError(code, `its notice failed: ${text}`));
+      return tendSoon(this.#inc.link);
+    }
+    const isThrown = code === "call.thrown";
+    const name = cutText(isThrown ? nameOf(error) : code, layout.CALL_NAME_SIZE_MAX) || "Error";
+    const data = isThrown ? dataOf(error, this.#out) : undefined;
     const send = makeSend(layout.FRAME_KIND_THROW);
-    encodeTexts([short, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data, send);
+    encodeTexts([name, cutText(text, layout.CALL_TEXT_SIZE_MAX)], data, send);
     this.#writeAnswer(served, send);
-  }
-
-  #report(served: Served, code: ReasonCode, text: string): void {
-    this.#leave(served);
-    this.#inc.queue.push(lostError(code, `its notice failed: ${text}`));
-    tendSoon(this.#inc.link);
   }
 
   #writeAnswer(served: Served, send: Send): void {
@@ -385,9 +346,9 @@ export class Callee {
   /** Keeps nothing more of a call. */
   #leave(served: Served): void {
     served.isDone = true;
-    const { id } = served;
-    if (id === 0 ? !this.#notices.delete(served) : this.#calls.get(id) !== served) return;
-    if (id !== 0) this.#calls.delete(id);
+    const key = served.id || served;
+    if (this.#calls.get(key) !== served) return;
+    this.#calls.delete(key);
     this.#keptSize -= served.size;
     if (served.hasBegun) this.#servedCount--;
   }
@@ -403,14 +364,29 @@ function quit({ steps }: Served): void {
   }
 }
 
-/** Why a list is no call, if it is none. */
-function faultOf(payload: Uint8Array): ReasonCode | undefined {
+/** The values of a call, of which the first is its name. @throws {MessageError} if it is none. */
+function readCall(payload: Uint8Array, table: CodecTable): unknown[] {
+  const list = readValues(payload, table);
+  if (hasName(list)) return list.values;
+  throw lostError("call.form", "it has no name");
+}
+
+/** Why a list is refused for which there is no room: because it is no call, if it is none. */
+function faultOf(payload: Uint8Array): ReasonCode {
   try {
-    return hasName(readValues(payload, undefined)) ? undefined : "call.form";
+    readCall(payload, undefined);
+    return "call.limit";
   } catch (error) {
-    return (error as MessageError).code;
+    return (error as Partial<MessageError>).code ?? "call.limit";
   }
 }
+
+/** Whether a tag is that of a cancel or of credit, and its message has nothing else. [call.stray] */
+export const isMark = (tag: number, codec: number, size: number): boolean => {
+  const mark = (tag & layout.CALL_MARK_ALL) >>> 0;
+  const isOne = mark === layout.CALL_MARK_CANCEL || mark === layout.CALL_MARK_MORE;
+  return isOne && codec === layout.CODEC_VALUES && size === 0 && (tag & layout.CALL_ID_MAX) !== 0;
+};
 
 /** What an error has beside its text, if it can be carried. */
 export function dataOf(error: unknown, manner: Manner): Piece | undefined {

@@ -8,8 +8,7 @@ import { isWellFormed } from "../codec/codec.ts";
 import {
   failure,
   lostError,
-  MessageError,
-  type MillraceError,
+  MillraceError,
   type ReasonCode,
   reasonValue,
   throwRangeError,
@@ -26,11 +25,10 @@ import {
   requireWritable,
   type Send,
   setAside,
-  whileEncoding,
 } from "../pipe/outgoing.ts";
 import { Bit } from "../ring/side.ts";
 import { CallError } from "./error.ts";
-import { cutText, encodeValues, hasName, readValues } from "./values.ts";
+import { cutText, hasName, readValues, sendOf } from "./values.ts";
 
 const CALL = layout.FRAME_KIND_CALL;
 const ID_MASK = layout.CALL_ID_MAX;
@@ -46,10 +44,8 @@ export class OwnCall {
   /** Whether it has ended for whoever made it: with a value, or an error. [call.once] */
   isOver = false;
   hasFailed = false;
-  /** Whether there is something for whoever waits for it: its end, or an item. */
-  isReady = false;
-  value: unknown;
-  error: unknown;
+  /** The value, or the error. */
+  result: unknown;
   /** Items that nobody has taken. */
   readonly items: unknown[] = [];
   /** Items that may still come, and those that were taken. */
@@ -68,13 +64,17 @@ export class OwnCall {
     this.takesItems = takesItems;
   }
 
+  /** Whether there is something for whoever waits for it: its end, or an item. */
+  get isReady(): boolean {
+    return this.isOver || this.items.length > 0;
+  }
+
   /** Ends it, with a value or an error. */
   end(hasFailed: boolean, result: unknown): void {
     if (this.isOver) return;
-    this.isOver = this.isReady = true;
+    this.isOver = true;
     this.hasFailed = hasFailed;
-    if (hasFailed) this.error = result;
-    else this.value = result;
+    this.result = result;
     this.changed?.();
   }
 }
@@ -126,20 +126,13 @@ export class Caller {
     requireWritable(this.#out);
     const isFull = this.#isFull;
     if (this.#isCrowded || (isFull && !mayKeep)) throw this.#limitError(name);
-    const send = this.#encode(name, values);
+    const send = sendOf(this.#out, CALL, [requireName(name), ...values]);
     const call = new OwnCall(name, takesItems);
     if (mayKeep && (isFull || this.#kept.size > 0)) {
       keep(send);
       this.#kept.set(call, send);
     } else this.#write(call, send);
     return call;
-  }
-
-  #encode(name: string, values: readonly unknown[]): Send {
-    const send = makeSend(CALL);
-    const list = [requireName(name), ...values];
-    whileEncoding(this.#out, () => encodeValues(list, this.#out, send));
-    return send;
   }
 
   #write(call: OwnCall, send: Send): void {
@@ -158,8 +151,7 @@ export class Caller {
   }
 
   #limitError(name: string): CallError {
-    const given = this.#isCrowded ? ", those included that were given up" : "";
-    const text = `Cannot call ${name}: ${this.#calls.size} calls are not answered${given}`;
+    const text = `Cannot call ${name}: ${this.#calls.size} calls are not answered`;
     return new CallError("call.limit", text);
   }
 
@@ -196,7 +188,7 @@ export class Caller {
   /** Writes a notice, or accepts it; `settle` is told of it as by `accept`. */
   notify(name: string, values: readonly unknown[], settle: (reason?: unknown) => void): void {
     requireWritable(this.#out);
-    accept(this.#out, this.#encode(name, values), settle);
+    accept(this.#out, sendOf(this.#out, CALL, [requireName(name), ...values]), settle);
   }
 
   /** Ends a call before its answer, and has the callee told. [call.give_up] */
@@ -216,7 +208,6 @@ export class Caller {
   /** Takes the next item that has come; the caller has seen that there is one. [call.grant] */
   takeItem(call: OwnCall): unknown {
     const item = call.items.shift();
-    call.isReady = call.isOver || call.items.length > 0;
     if (++call.taken % layout.CALL_GRANT === 0 && !call.isOver) {
       this.#owe(call, layout.CALL_MARK_MORE);
     }
@@ -238,17 +229,24 @@ export class Caller {
   }
 
   /**
-   * Takes an answer or an item.
+   * Takes an answer or an item, or the report of one that was dropped. [call.bad_answer]
    *
    * @throws {MessageError} `call.answer` if no call of that id is under way. [call.unmatched]
    */
-  answer(kind: number, codec: number, tag: number, payload: Uint8Array): void {
+  answer(kind: number, tag: number, codec: number, payload: Uint8Array | MillraceError): void {
     const isItem = (tag & layout.CALL_MARK_MORE) !== 0;
     const call = this.#match(tag & ID_MASK, isItem);
     if (call.isOver) return; // [call.late]
     try {
+      if (payload instanceof MillraceError) throw payload;
+      if (codec !== layout.CODEC_VALUES) throw lostError("message.codec", `its codec is ${codec}`);
+      const list = readValues(payload, this.#inc.codecs);
+      const { values, textSizes } = list;
       const isThrow = kind === layout.FRAME_KIND_THROW;
-      const values = this.#read(codec, payload, isThrow);
+      const isSound = isThrow
+        ? values.length <= 3 && hasName(list) && textSizes[1]! <= layout.CALL_TEXT_SIZE_MAX
+        : values.length <= 1;
+      if (!isSound) throw lostError("call.form", "its values are not those of an answer");
       if (isThrow) call.end(true, errorOf(values, call.name));
       else if (!isItem) call.end(false, values[0]);
       else if (!call.takesItems || call.allowed === 0) {
@@ -257,19 +255,15 @@ export class Caller {
       } else {
         call.allowed--;
         call.items.push(values[0]);
-        call.isReady = true;
         call.changed?.();
       }
-    } catch (error) {
-      if (!(error instanceof MessageError)) throw error;
-      this.#spoil(call, isItem, error);
+    } catch (report) {
+      if (!(report instanceof MillraceError)) throw report;
+      const { code, message, cause } = report;
+      const error = new CallError(code, message, { cause });
+      if (isItem) this.giveUp(call, error);
+      else call.end(true, error);
     }
-  }
-
-  /** Takes note of an answer, or an item, that was dropped. [call.bad_answer] */
-  lose(tag: number, error: MillraceError): void {
-    const isItem = (tag & layout.CALL_MARK_MORE) !== 0;
-    this.#spoil(this.#match(tag & ID_MASK, isItem), isItem, error);
   }
 
   /** Whether a call with that id is under way. */
@@ -310,25 +304,6 @@ export class Caller {
       giveUpAll(this.#out, call, (send) => this.#owed.has(send) && (send.tag & ID_MASK) === id);
     }
     return call;
-  }
-
-  /** Ends a call whose answer, or an item of it, is no good. */
-  #spoil(call: OwnCall, isItem: boolean, { code, message, cause }: MillraceError): void {
-    const error = new CallError(code, message, { cause });
-    if (isItem) this.giveUp(call, error);
-    else call.end(true, error);
-  }
-
-  /** Reads the values of an answer, or of an item. @throws {MessageError} if they are none. */
-  #read(codec: number, payload: Uint8Array, isThrow: boolean): unknown[] {
-    if (codec !== layout.CODEC_VALUES) throw lostError("message.codec", `its codec is ${codec}`);
-    const list = readValues(payload, this.#inc.codecs);
-    const { length } = list.values;
-    const isSound = isThrow
-      ? length <= 3 && hasName(list) && list.textSizes[1]! <= layout.CALL_TEXT_SIZE_MAX
-      : length <= 1;
-    if (isSound) return list.values;
-    throw lostError("call.form", "its values are not those of an answer");
   }
 }
 

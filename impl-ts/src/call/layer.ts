@@ -41,7 +41,7 @@ import {
 import { PortEvent } from "../port/events.ts";
 import { type Frame, Head } from "../ring/frame.ts";
 import { Bit, load } from "../ring/side.ts";
-import { Callee, strayError } from "./callee.ts";
+import { Callee, isMark, strayError } from "./callee.ts";
 import { Caller, lateError, type OwnCall } from "./caller.ts";
 import { CallError } from "./error.ts";
 
@@ -110,7 +110,7 @@ export class CallLayer implements Route {
   take({ kind, codec, tag, payload }: Message): void {
     if (kind === CALL) return this.callee.take(codec, tag, payload);
     requireAnswer(kind, tag);
-    this.caller.answer(kind, codec, tag, payload);
+    this.caller.answer(kind, tag, codec, payload);
   }
 
   lose(kind: number, tag: number, report: MillraceError): boolean {
@@ -119,7 +119,7 @@ export class CallLayer implements Route {
     }
     if (kind === CALL) return this.callee.lose(tag, report);
     requireAnswer(kind, tag);
-    this.caller.lose(tag, report);
+    this.caller.answer(kind, tag, 0, report);
     return true;
   }
 
@@ -147,10 +147,7 @@ export class CallLayer implements Route {
   /** Whether the message that begins with this frame needs no room in the inbox. */
   #passes({ kind, codec, tag, size, flags }: Frame): boolean {
     if (kind !== CALL) return isAnswer(kind, tag) && this.caller.has(tag);
-    const mark = (tag & layout.CALL_MARK_ALL) >>> 0;
-    const isBare = flags === Head.WHOLE && size === 0 && codec === layout.CODEC_VALUES;
-    return isBare && mark !== 0 && mark !== layout.CALL_MARK_ALL &&
-      (tag & layout.CALL_ID_MAX) !== 0;
+    return flags === Head.WHOLE && isMark(tag, codec, size);
   }
 
   serve(delivery: PortDelivery): boolean {

@@ -104,32 +104,27 @@ function makeFar(
   options: WaitOptions | undefined,
   own: Record<string, unknown> = {},
 ): unknown {
-  const known = new Map<string, unknown>(Object.entries(own));
+  const show = () => name === "" ? "[remote]" : `[remote ${name}]`;
+  const local: Record<LocalName, unknown> = {
+    then: undefined,
+    toJSON: undefined,
+    constructor: undefined,
+    toString: show,
+    toLocaleString: show,
+    valueOf: () => far,
+  };
+  const known = new Map<string, unknown>(Object.entries({ ...own, ...local }));
   const target = (...values: unknown[]) => call(layer, name, values, options);
   const far: unknown = new Proxy(target, {
     get(_, key) {
       if (typeof key !== "string") return undefined;
-      if (known.has(key)) return known.get(key);
-      const made = LOCAL_NAMES.includes(key as LocalName)
-        ? localOf(key as LocalName, name, far)
-        : makeFar(call, layer, name === "" ? key : `${name}.${key}`, options);
-      known.set(key, made);
-      return made;
+      if (!known.has(key)) {
+        known.set(key, makeFar(call, layer, name === "" ? key : `${name}.${key}`, options));
+      }
+      return known.get(key);
     },
   });
   return far;
-}
-
-const LOCAL_NAMES: readonly LocalName[] = [
-  ...["then", "toJSON", "constructor"] as const,
-  ...["toString", "toLocaleString", "valueOf"] as const,
-];
-
-/** What the remote object of a name has under a name that it answers by itself. */
-function localOf(key: LocalName, name: string, far: unknown): (() => unknown) | undefined {
-  if (key === "valueOf") return () => far;
-  if (key !== "toString" && key !== "toLocaleString") return undefined;
-  return () => name === "" ? "[remote]" : `[remote ${name}]`;
 }
 
 function callLater(
@@ -142,7 +137,7 @@ function callLater(
   return new Promise((resolve, reject) => {
     requireWait(options);
     const call = begin(layer, name, values, false, false);
-    const conclude = () => call.hasFailed ? reject(call.error) : resolve(call.value);
+    const conclude = () => (call.hasFailed ? reject : resolve)(call.result);
     if (call.isOver) return conclude();
     const release = attend(layer, call, options);
     call.changed = () => {
@@ -255,6 +250,6 @@ function leave(layer: CallLayer, call: OwnCall): void {
 }
 
 function valueOf(call: OwnCall): unknown {
-  if (call.hasFailed) throw call.error;
-  return call.value;
+  if (call.hasFailed) throw call.result;
+  return call.result;
 }

@@ -131,18 +131,19 @@ function addMethods(
 ): void {
   const inside = new Set(above).add(self);
   // From the object up to what it has of its runtime, so that what overrides comes first.
-  for (let from = self; from === self || !isOfRuntime(from); from = Object.getPrototypeOf(from)) {
+  for (let from = self; from === self || !isOfRuntime(from); from = prototypeOf(from)!) {
     const properties = Object.getOwnPropertyDescriptors(from);
-    const events = EVENTS.filter((names) => names.every((key) => isMethod(properties[key])));
+    const isMethod = (key: string) => typeof properties[key]?.value === "function";
+    const hasEvents = EVENTS.some((names) => names.every(isMethod));
     for (const [key, { value }] of Object.entries(properties)) {
       const name = prefix + key;
       if (key === "constructor" || methods.has(name)) continue;
-      if (events.length > 0 && EVENT_NAMES.has(key)) continue;
+      if (hasEvents && EVENT_NAMES.has(key)) continue;
       if (typeof value === "function") {
         methods.set(name, (values) => Reflect.apply(value, self, values));
       } else if (typeof value === "object" && !isOfRuntime(value) && !inside.has(value)) {
         const isWhole = isPlain(value);
-        if (!isWhole && (!isWrittenOut || isOfRuntime(Object.getPrototypeOf(value)))) continue;
+        if (!isWhole && (!isWrittenOut || isOfRuntime(prototypeOf(value)))) continue;
         if (key === "_events" || key === "prototype") continue; // an emitter's, and a function's
         addMethods(methods, value, `${name}.`, isWhole && isWrittenOut, inside);
       }
@@ -163,23 +164,19 @@ const EVENT_NAMES: ReadonlySet<string> = new Set([
   ...["listenerCount", "eventNames", "setMaxListeners", "getMaxListeners", "when"],
 ]);
 
-function isMethod(property: PropertyDescriptor | undefined): boolean {
-  return typeof property?.value === "function";
-}
-
 /**
  * Whether it is nothing, or the prototype of a class of the language or of the runtime. Those of
  * another realm are not ours: their code tells them, which is native.
  */
 function isOfRuntime(from: object | null): boolean {
   if (from === null) return true;
-  const maker = Object.getOwnPropertyDescriptor(from, "constructor")?.value;
+  const maker = ownOf(from, "constructor")?.value;
   if (typeof maker !== "function") return false;
   if (NATIVE.test(Function.prototype.toString.call(maker))) return true;
   // A class that the runtime has in JavaScript: it is global, and no declaration of a script's.
-  const name = Object.getOwnPropertyDescriptor(maker, "name")?.value;
+  const name = ownOf(maker, "name")?.value;
   if (typeof name !== "string") return false;
-  const global = Object.getOwnPropertyDescriptor(globalThis, name);
+  const global = ownOf(globalThis, name);
   return global !== undefined && global.value === maker && !global.enumerable;
 }
 
@@ -187,7 +184,10 @@ const NATIVE = /\{\s*\[native code\]\s*\}\s*$/;
 
 /** Whether it has no class: an object literal of whichever realm, or one without a prototype. */
 function isPlain(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype === null) return true;
-  return Object.getPrototypeOf(prototype) === null && isOfRuntime(prototype);
+  const prototype = prototypeOf(value);
+  return prototype === null || prototypeOf(prototype) === null && isOfRuntime(prototype);
 }
+
+const prototypeOf = (of: object): object | null => Object.getPrototypeOf(of);
+
+const ownOf = (of: object, name: string) => Object.getOwnPropertyDescriptor(of, name);

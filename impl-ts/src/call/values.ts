@@ -22,7 +22,7 @@ import { lostError, throwCannot, throwRangeError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isBytes, requireMemory } from "../memory/realm.ts";
 import { MAX_JSON_SIZE } from "../pipe/options.ts";
-import { type Send, setPayload } from "../pipe/outgoing.ts";
+import { makeSend, type Outgoing, type Send, setPayload, whileEncoding } from "../pipe/outgoing.ts";
 import { decodeFields, encodeFields } from "./fields.ts";
 
 const HEADER_SIZE = layout.VALUES_HEADER_SIZE;
@@ -103,6 +103,13 @@ export function encodeValues(
   const pieces: Piece[] = [];
   for (const value of values) pieces.push(pieceOf(value, manner));
   writePieces(pieces, send);
+}
+
+/** Makes the message of a list of values. The application's own code may run meanwhile. */
+export function sendOf(out: Outgoing, kind: number, values: readonly unknown[]): Send {
+  const send = makeSend(kind);
+  whileEncoding(out, () => encodeValues(values, out, send));
+  return send;
 }
 
 /** Writes a list of texts, of which none has a lone surrogate, and a value after them. */
