@@ -37,6 +37,13 @@ import {
 } from "./encode.ts";
 import { fieldOf, limitOf, valueOf } from "./layout.ts";
 
+/** What a case says of itself, and what must come of it. Clauses are separated by spaces. */
+export interface Row extends Expectation {
+  name: string;
+  about: string;
+  clauses: string;
+}
+
 /** Collects the cases of one noun. */
 export class Cases {
   readonly noun: string;
@@ -46,28 +53,15 @@ export class Cases {
     this.noun = noun;
   }
 
-  /** A case of its own. Clauses are separated by spaces. */
-  valid(
-    name: string,
-    about: string,
-    clauses: string,
-    setting: Setting,
-    expect: Expectation,
-  ): string {
+  /** A case of its own. */
+  valid(setting: Setting, { name, about, clauses, ...expect }: Row): string {
     const id = `${this.noun}/${name}`;
     this.list.push({ id, about, clauses: clauses.split(" "), ...setting, expect });
     return id;
   }
 
   /** A case that differs from another in one thing. */
-  invalid(
-    name: string,
-    about: string,
-    clauses: string,
-    from: string,
-    change: Change,
-    expect: Expectation,
-  ): void {
+  invalid(from: string, change: Change, { name, about, clauses, ...expect }: Row): void {
     const id = `${this.noun}/${name}`;
     this.list.push({ id, about, clauses: clauses.split(" "), from, change, expect });
   }

@@ -45,13 +45,12 @@ function addList(cases: Cases): void {
       "40  32",
     ]),
   );
-  const from = cases.valid(
-    "add",
-    "The example of the chapter: a call, and its answer.",
-    "call.values_check call.values call.message call.answer call.refused call.stray",
-    serving(segment),
-    answers([returns(1, { json: 3 })]),
-  );
+  const from = cases.valid(serving(segment), {
+    name: "add",
+    about: "The example of the chapter: a call, and its answer.",
+    clauses: "call.values_check call.values call.message call.answer call.refused call.stray",
+    ...answers([returns(1, { json: 3 })]),
+  });
   const list = "call.values_check call.refused";
   const bad: [string, string, Change, string][] = [
     [
@@ -114,7 +113,7 @@ function addList(cases: Cases): void {
   for (const [name, about, change, code] of bad) {
     const wanted = name === "name_json" ? "message.json" : code || "message.values";
     const clauses = name === "codec" ? "call.refused call.message" : list;
-    cases.invalid(name, about, clauses, from, change, answers([refuses(1, wanted)]));
+    cases.invalid(from, change, { name, about, clauses, ...answers([refuses(1, wanted)]) });
   }
   const broken = (at: number, byte: number) => {
     const bytes = (ADD.payload as Uint8Array).slice();
@@ -128,34 +127,38 @@ function addList(cases: Cases): void {
     ["method", "A method that is not served.", 34, 0x65, "call.method"],
   ];
   for (const [name, about, at, byte, code] of inside) {
-    cases.invalid(name, about, list, from, broken(at, byte), answers([refuses(1, code)]));
+    cases.invalid(from, broken(at, byte), {
+      name,
+      about,
+      clauses: list,
+      ...answers([refuses(1, code)]),
+    });
   }
-  cases.invalid(
-    "size_around",
-    "A size around which the rest adds up, if its end is computed in 32 bits.",
-    list,
-    from,
-    payload(FIRST_AT, around()),
-    answers([refuses(1, "message.values")]),
-  );
-  cases.invalid(
-    "entry_values_late",
-    "No value is a list, whatever is wrong with those before it.",
-    list,
-    from,
-    payload(FIRST_AT, listBehindText()),
-    answers([refuses(1, "message.values")]),
-  );
-  cases.invalid(
-    "sum",
-    "Another argument.",
-    "call.values_check call.values",
-    from,
-    broken(48, 0x37),
-    answers([returns(1, { json: 8 })]),
-  );
+  cases.invalid(from, payload(FIRST_AT, around()), {
+    name: "size_around",
+    about: "A size around which the rest adds up, if its end is computed in 32 bits.",
+    clauses: list,
+    ...answers([refuses(1, "message.values")]),
+  });
+  cases.invalid(from, payload(FIRST_AT, listBehindText()), {
+    name: "entry_values_late",
+    about: "No value is a list, whatever is wrong with those before it.",
+    clauses: list,
+    ...answers([refuses(1, "message.values")]),
+  });
+  cases.invalid(from, broken(48, 0x37), {
+    name: "sum",
+    about: "Another argument.",
+    clauses: "call.values_check call.values",
+    ...answers([returns(1, { json: 8 })]),
+  });
   const tag = (value: number) => field(FIRST_AT, "frame_header", "tag", value);
-  cases.invalid("notice", "No id: nobody answers.", "call.answer", from, tag(0), answers([]));
+  cases.invalid(from, tag(0), {
+    name: "notice",
+    about: "No id: nobody answers.",
+    clauses: "call.answer",
+    ...answers([]),
+  });
   const strays: [string, string, Change, string][] = [
     ["both_marks", "A call with both marks.", tag(1 + CANCELS + MORE), "call.form"],
     ["cancel_payload", "A cancel with values.", tag(1 + CANCELS), "call.form"],
@@ -163,17 +166,20 @@ function addList(cases: Cases): void {
     ["notice_mark", "A mark without an id.", tag(MORE), "call.form"],
   ];
   for (const [name, about, change, code] of strays) {
-    cases.invalid(name, about, "call.stray call.message", from, change, answers([], [code]));
+    cases.invalid(from, change, {
+      name,
+      about,
+      clauses: "call.stray call.message",
+      ...answers([], [code]),
+    });
   }
   for (const kind of ["return", "throw"]) {
-    cases.invalid(
-      `no_${kind}`,
-      "An answer where nothing was called.",
-      "call.unmatched call.match",
-      from,
-      field(FIRST_AT, "frame_header", "kind", kindOf(kind)),
-      answers([], ["call.answer"]),
-    );
+    cases.invalid(from, field(FIRST_AT, "frame_header", "kind", kindOf(kind)), {
+      name: `no_${kind}`,
+      about: "An answer where nothing was called.",
+      clauses: "call.unmatched call.match",
+      ...answers([], ["call.answer"]),
+    });
   }
 }
 
@@ -198,85 +204,74 @@ function around(): Uint8Array {
 
 function addListSizes(cases: Cases): void {
   const echo = (name: string, about: string, values: Value[], result: Value[]) =>
-    cases.valid(
+    cases.valid(serving(port([calls(1, "identity", ...values)])), {
       name,
       about,
-      "call.values_check call.values call.values_encoded call.answer",
-      serving(port([calls(1, "identity", ...values)])),
-      answers([returns(1, ...result)]),
-    );
+      clauses: "call.values_check call.values call.values_encoded call.answer",
+      ...answers([returns(1, ...result)]),
+    });
   const bytes = { hex: "00 01 02 ff" };
   const from = echo("bytes", "Bytes cross as bytes.", [bytes], [bytes]);
-  cases.invalid(
-    "bytes_text",
-    "The same bytes as a text, which they are not.",
-    "call.values_check call.values_encoded",
-    from,
-    inList(entryAt(1), "value_entry", "codec", 1),
-    answers([refuses(1, "message.text")]),
-  );
+  cases.invalid(from, inList(entryAt(1), "value_entry", "codec", 1), {
+    name: "bytes_text",
+    about: "The same bytes as a text, which they are not.",
+    clauses: "call.values_check call.values_encoded",
+    ...answers([refuses(1, "message.text")]),
+  });
   echo("empty_bytes", "No bytes are a value.", [{ hex: "" }], [{ hex: "" }]);
   echo("empty_text", "Nor is an empty text absent.", [{ text: "" }], [{ text: "" }]);
   const absent = echo("absent", "An absent value: a return of none.", [{}], []);
-  cases.invalid(
-    "absent_text",
-    "An empty text in its place.",
-    "call.values_encoded call.values",
-    absent,
-    inList(entryAt(1), "value_entry", "codec", 1),
-    answers([returns(1, { text: "" })]),
-  );
+  cases.invalid(absent, inList(entryAt(1), "value_entry", "codec", 1), {
+    name: "absent_text",
+    about: "An empty text in its place.",
+    clauses: "call.values_encoded call.values",
+    ...answers([returns(1, { text: "" })]),
+  });
   echo("absent_first", "An absent value stands before others.", [{}, { json: 1 }], []);
   const many = Array.from({ length: limitOf("values_count_max") - 1 }, () => ({}));
   const most = port(cut(calls(1, "identity", ...many), 400), 8192);
-  cases.valid(
-    "count_256",
-    "As many values as a list may have, in a message of several frames.",
-    "call.values_check",
-    serving(most),
-    answers([returns(1)]),
-  );
+  cases.valid(serving(most), {
+    name: "count_256",
+    about: "As many values as a list may have, in a message of several frames.",
+    clauses: "call.values_check",
+    ...answers([returns(1)]),
+  });
 }
 
 function addNames(cases: Cases): void {
   const of = (name: string, id: string, about: string, code: string) =>
-    cases.valid(
-      id,
+    cases.valid(serving(port([calls(1, name)])), {
+      name: id,
       about,
-      "call.refused call.served_only",
-      serving(port([calls(1, name)])),
-      answers([refuses(1, code)]),
-    );
+      clauses: "call.refused call.served_only",
+      ...answers([refuses(1, code)]),
+    });
   of("n".repeat(255), "name_255", "As long as a name may be; nobody serves it.", "call.method");
   of("n".repeat(256), "name_256", "A name that is too long.", "call.form");
   of("", "name_none", "A name of no characters.", "call.form");
   of("__proto__", "name_proto", "What every object of JavaScript has.", "call.method");
   const from = of("toString", "name_language", "Another such name.", "call.method");
-  cases.invalid(
-    "name_served",
-    "A name of the same length that is served.",
-    "call.served_only",
-    from,
-    payload(FIRST_AT, calls(1, "identity").payload as Uint8Array),
-    answers([returns(1)]),
-  );
-  cases.valid(
-    "no_name",
-    "A call without any value.",
-    "call.refused call.message",
-    serving(port([frame("call", 1)])),
-    answers([refuses(1, "call.form")]),
-  );
+  cases.invalid(from, payload(FIRST_AT, calls(1, "identity").payload as Uint8Array), {
+    name: "name_served",
+    about: "A name of the same length that is served.",
+    clauses: "call.served_only",
+    ...answers([returns(1)]),
+  });
+  cases.valid(serving(port([frame("call", 1)])), {
+    name: "no_name",
+    about: "A call without any value.",
+    clauses: "call.refused call.message",
+    ...answers([refuses(1, "call.form")]),
+  });
 }
 
 function addStrays(cases: Cases): void {
-  const from = cases.valid(
-    "crossed",
-    "A cancel and a `more` that come too late: nothing comes of them.",
-    "call.crossed call.stray",
-    serving(port([frame("call", 7 + CANCELS), frame("call", 7 + MORE)])),
-    answers([]),
-  );
+  const from = cases.valid(serving(port([frame("call", 7 + CANCELS), frame("call", 7 + MORE)])), {
+    name: "crossed",
+    about: "A cancel and a `more` that come too late: nothing comes of them.",
+    clauses: "call.crossed call.stray",
+    ...answers([]),
+  });
   const at = FIRST_AT;
   const changes: [string, string, Change][] = [
     ["cancel_codec", "A cancel of another codec.", field(at, "frame_header", "codec", 0)],
@@ -295,176 +290,171 @@ function addStrays(cases: Cases): void {
     ["cancel_more", "Both marks.", field(at, "frame_header", "tag", 7 + CANCELS + MORE)],
   ];
   for (const [name, about, change] of changes) {
-    cases.invalid(name, about, "call.stray call.message", from, change, answers([], ["call.form"]));
+    cases.invalid(from, change, {
+      name,
+      about,
+      clauses: "call.stray call.message",
+      ...answers([], ["call.form"]),
+    });
   }
-  cases.invalid(
-    "item_unmatched",
-    "An item that no call of the port waits for.",
-    "call.unmatched call.crossed",
-    from,
-    field(at + 16, "frame_header", "kind", kindOf("return")),
-    answers([], ["call.answer"]),
-  );
+  cases.invalid(from, field(at + 16, "frame_header", "kind", kindOf("return")), {
+    name: "item_unmatched",
+    about: "An item that no call of the port waits for.",
+    clauses: "call.unmatched call.crossed",
+    ...answers([], ["call.answer"]),
+  });
 }
 
 function addAnswers(cases: Cases): void {
   const tagged = (tag: number) => field(FIRST_AT, "frame_header", "tag", tag);
   const error: Value[] = [{ text: "Oops" }, { text: "it broke" }, { json: { at: 3 } }];
-  const from = cases.valid(
-    "fail",
-    "A method that fails: name, text and data cross.",
-    "call.throw call.message call.answer",
-    serving(port([calls(5, "fail", ...error)])),
-    answers([wrote("throw", 5, ...error)]),
-  );
+  const from = cases.valid(serving(port([calls(5, "fail", ...error)])), {
+    name: "fail",
+    about: "A method that fails: name, text and data cross.",
+    clauses: "call.throw call.message call.answer",
+    ...answers([wrote("throw", 5, ...error)]),
+  });
   const thrown = answers([], ["call.thrown"]);
-  cases.invalid("fail_notice", "The same of a notice.", "call.throw", from, tagged(0), thrown);
+  cases.invalid(from, tagged(0), {
+    name: "fail_notice",
+    about: "The same of a notice.",
+    clauses: "call.throw",
+    ...thrown,
+  });
   const long: Value[] = [{ text: "é".repeat(128) }, { text: "é".repeat(2049) }];
   cases.valid(
-    "fail_long",
-    "A name and a text that are too long, cut at a character.",
-    "call.throw",
     serving(port(cut(calls(5, "fail", ...long), 400), 8192), undefined, { limit: 8192 }),
-    answers([wrote("throw", 5, { text: "é".repeat(127) }, { text: "é".repeat(2048) })]),
+    {
+      name: "fail_long",
+      about: "A name and a text that are too long, cut at a character.",
+      clauses: "call.throw",
+      ...answers([wrote("throw", 5, { text: "é".repeat(127) }, { text: "é".repeat(2048) })]),
+    },
   );
-  cases.valid(
-    "fail_nameless",
-    "An error without a name.",
-    "call.throw",
-    serving(port([calls(5, "fail", { text: "" }, { text: "" })])),
-    answers([wrote("throw", 5, { text: "Error" }, { text: "" })]),
-  );
-  const odd = cases.valid(
-    "odd",
-    "A result that no codec of a list can carry.",
-    "call.result",
-    serving(port([calls(5, "odd")])),
-    answers([refuses(5, "call.result")]),
-  );
+  cases.valid(serving(port([calls(5, "fail", { text: "" }, { text: "" })])), {
+    name: "fail_nameless",
+    about: "An error without a name.",
+    clauses: "call.throw",
+    ...answers([wrote("throw", 5, { text: "Error" }, { text: "" })]),
+  });
+  const odd = cases.valid(serving(port([calls(5, "odd")])), {
+    name: "odd",
+    about: "A result that no codec of a list can carry.",
+    clauses: "call.result",
+    ...answers([refuses(5, "call.result")]),
+  });
   const nothing = answers([]);
-  cases.invalid("odd_notice", "Nobody wants its result.", "call.result", odd, tagged(0), nothing);
+  cases.invalid(odd, tagged(0), {
+    name: "odd_notice",
+    about: "Nobody wants its result.",
+    clauses: "call.result",
+    ...nothing,
+  });
   const notes = [{ json: 1 }, { json: 2 }, { json: 3 }].map((note) => calls(0, "note", note));
-  const order = cases.valid(
-    "order",
-    "Notices and a call, in the order in which they were written.",
-    "call.order call.answer",
-    serving(port([...notes, calls(1, "noted")])),
-    answers([returns(1, { json: [1, 2, 3] })]),
-  );
+  const order = cases.valid(serving(port([...notes, calls(1, "noted")])), {
+    name: "order",
+    about: "Notices and a call, in the order in which they were written.",
+    clauses: "call.order call.answer",
+    ...answers([returns(1, { json: [1, 2, 3] })]),
+  });
   const other = calls(0, "note", { json: 9 }).payload as Uint8Array;
-  cases.invalid(
-    "order_other",
-    "The first of them says something else.",
-    "call.order",
-    order,
-    payload(FIRST_AT, other),
-    answers([returns(1, { json: [9, 2, 3] })]),
-  );
+  cases.invalid(order, payload(FIRST_AT, other), {
+    name: "order_other",
+    about: "The first of them says something else.",
+    clauses: "call.order",
+    ...answers([returns(1, { json: [9, 2, 3] })]),
+  });
 }
 
 function addDropped(cases: Cases): void {
   const long = calls(1, "identity", { hex: "aa ".repeat(400).trim() });
   const frames = cut(long, 300);
-  const from = cases.valid(
-    "parts",
-    "A call of two frames.",
-    "call.refused call.answer",
-    serving(port(frames)),
-    answers([returns(1, { hex: "aa ".repeat(400).trim() })]),
-  );
-  cases.invalid(
-    "too_large",
-    "It is above the limit: its caller is told, once it has come.",
-    "call.refused pipe.limit",
-    from,
-    { member: "limit", value: 200 },
-    answers([refuses(1, "message.size")]),
-  );
+  const from = cases.valid(serving(port(frames)), {
+    name: "parts",
+    about: "A call of two frames.",
+    clauses: "call.refused call.answer",
+    ...answers([returns(1, { hex: "aa ".repeat(400).trim() })]),
+  });
+  cases.invalid(from, { member: "limit", value: 200 }, {
+    name: "too_large",
+    about: "It is above the limit: its caller is told, once it has come.",
+    clauses: "call.refused pipe.limit",
+    ...answers([refuses(1, "message.size")]),
+  });
   const first = frames[0] as FramePlan;
   const taken = { ...first, flags: LAST + CANCEL, payload: new Uint8Array(0) };
-  cases.valid(
-    "taken_back",
-    "A call that was taken back in the middle has never been made.",
-    "call.refused call.answer pipe.cancelled",
-    serving(port([first, taken])),
-    answers([], ["message.cancelled"]),
-  );
-  cases.valid(
-    "taken_back_too_large",
-    "The same above the limit: nothing is reported twice, and nobody is answered.",
-    "call.refused pipe.report_once",
-    serving(port([first, taken]), undefined, { limit: 200 }),
-    answers([]),
-  );
+  cases.valid(serving(port([first, taken])), {
+    name: "taken_back",
+    about: "A call that was taken back in the middle has never been made.",
+    clauses: "call.refused call.answer pipe.cancelled",
+    ...answers([], ["message.cancelled"]),
+  });
+  cases.valid(serving(port([first, taken]), undefined, { limit: 200 }), {
+    name: "taken_back_too_large",
+    about: "The same above the limit: nothing is reported twice, and nobody is answered.",
+    clauses: "call.refused pipe.report_once",
+    ...answers([]),
+  });
 }
 
 function addLater(cases: Cases): void {
   const tagged = (index: number, tag: number) =>
     field(FIRST_AT + index * 48, "frame_header", "tag", tag);
   const hold = (tag: number) => calls(tag, "hold");
-  const twice = cases.valid(
-    "two_held",
-    "Two calls that are not answered yet.",
-    "call.duplicate call.answer",
-    serving(port([hold(1), hold(2), calls(3, "held")])),
-    answers([returns(3, { json: 2 })]),
-  );
-  cases.invalid(
-    "duplicate",
-    "The second has the id of the first.",
-    "call.duplicate",
-    twice,
-    tagged(1, 1),
-    answers([returns(3, { json: 1 })], ["call.duplicate"]),
-  );
-  const cancel = cases.valid(
-    "cancelled",
-    "A method is told, and its call is answered all the same.",
-    "call.cancelled call.answer",
-    serving(port([hold(1), frame("call", 1 + CANCELS)])),
-    answers([refuses(1, "call.cancelled")]),
-  );
-  cases.invalid(
-    "cancelled_other",
-    "The cancel is of a call that nobody makes.",
-    "call.cancelled call.crossed",
-    cancel,
-    tagged(1, 2 + CANCELS),
-    answers([]),
-  );
+  const twice = cases.valid(serving(port([hold(1), hold(2), calls(3, "held")])), {
+    name: "two_held",
+    about: "Two calls that are not answered yet.",
+    clauses: "call.duplicate call.answer",
+    ...answers([returns(3, { json: 2 })]),
+  });
+  cases.invalid(twice, tagged(1, 1), {
+    name: "duplicate",
+    about: "The second has the id of the first.",
+    clauses: "call.duplicate",
+    ...answers([returns(3, { json: 1 })], ["call.duplicate"]),
+  });
+  const cancel = cases.valid(serving(port([hold(1), frame("call", 1 + CANCELS)])), {
+    name: "cancelled",
+    about: "A method is told, and its call is answered all the same.",
+    clauses: "call.cancelled call.answer",
+    ...answers([refuses(1, "call.cancelled")]),
+  });
+  cases.invalid(cancel, tagged(1, 2 + CANCELS), {
+    name: "cancelled_other",
+    about: "The cancel is of a call that nobody makes.",
+    clauses: "call.cancelled call.crossed",
+    ...answers([]),
+  });
 }
 
 function addItems(cases: Cases): void {
   const items = (count: number) =>
     Array.from({ length: count }, (_, index) => returns(1 + MORE, { json: index }));
-  const three = cases.valid(
-    "items",
-    "A result in three pieces, and the answer behind them.",
-    "call.message call.window call.answer",
-    serving(port([calls(1, "count", { json: 3 })])),
-    answers([...items(3), returns(1, { json: 3 })]),
-  );
-  cases.invalid(
-    "items_none",
-    "A result in no pieces.",
-    "call.message",
-    three,
-    payload(FIRST_AT, calls(1, "count", { json: 0 }).payload as Uint8Array),
-    answers([returns(1, { json: 0 })]),
-  );
+  const three = cases.valid(serving(port([calls(1, "count", { json: 3 })])), {
+    name: "items",
+    about: "A result in three pieces, and the answer behind them.",
+    clauses: "call.message call.window call.answer",
+    ...answers([...items(3), returns(1, { json: 3 })]),
+  });
+  cases.invalid(three, payload(FIRST_AT, calls(1, "count", { json: 0 }).payload as Uint8Array), {
+    name: "items_none",
+    about: "A result in no pieces.",
+    clauses: "call.message",
+    ...answers([returns(1, { json: 0 })]),
+  });
   const more = cases.valid(
-    "window",
-    "Twenty pieces, and room for 24 of them.",
-    "call.window call.crossed",
     serving(port([calls(1, "count", { json: 20 }), frame("call", 1 + MORE)])),
-    answers([...items(20), returns(1, { json: 20 })]),
+    {
+      name: "window",
+      about: "Twenty pieces, and room for 24 of them.",
+      clauses: "call.window call.crossed",
+      ...answers([...items(20), returns(1, { json: 20 })]),
+    },
   );
-  cases.invalid(
-    "window_other",
-    "The `more` is of another call: there is room for 16.",
-    "call.window call.crossed",
-    more,
-    field(FIRST_AT + 64, "frame_header", "tag", 2 + MORE),
-    answers(items(16)),
-  );
+  cases.invalid(more, field(FIRST_AT + 64, "frame_header", "tag", 2 + MORE), {
+    name: "window_other",
+    about: "The `more` is of another call: there is room for 16.",
+    clauses: "call.window call.crossed",
+    ...answers(items(16)),
+  });
 }

@@ -43,13 +43,12 @@ function decoding(content: Uint8Array, codec: number, tag = 0) {
 function addTexts(cases: Cases): void {
   const content = "\ufeffgr\u00fcn \u20ac \u{10ffff}";
   const { plan, setting } = decoding(utf8(content), TEXT, 3);
-  cases.valid(
-    "text",
-    "Text of one to four bytes a character, U+FEFF in front.",
-    "codec.text codec.bad_text",
-    setting,
-    reads([text(content, 3), NEXT]),
-  );
+  cases.valid(setting, {
+    name: "text",
+    about: "Text of one to four bytes a character, U+FEFF in front.",
+    clauses: "codec.text codec.bad_text",
+    ...reads([text(content, 3), NEXT]),
+  });
   const wrong: [string, string, string][] = [
     ["stray_byte", "A byte that no UTF-8 has.", "ff"],
     ["lone_continuation", "A continuation without a beginning.", "80"],
@@ -59,49 +58,41 @@ function addTexts(cases: Cases): void {
     ["too_high", "A character above U+10FFFF.", "f4 90 80 80"],
   ];
   for (const [name, about, hex] of wrong) {
-    cases.invalid(
+    cases.invalid("codec/text", payload(plan.at[0]!, fromHex(hex)), {
       name,
       about,
-      "codec.bad_text codec.text",
-      "codec/text",
-      payload(plan.at[0]!, fromHex(hex)),
-      reads([{ report: "message.text" }, NEXT]),
-    );
+      clauses: "codec.bad_text codec.text",
+      ...reads([{ report: "message.text" }, NEXT]),
+    });
   }
   const empty = decoding(utf8(""), TEXT);
-  cases.valid(
-    "empty_text",
-    "An empty text.",
-    "codec.bad_text codec.bad_json",
-    empty.setting,
-    reads([text(""), NEXT]),
-  );
+  cases.valid(empty.setting, {
+    name: "empty_text",
+    about: "An empty text.",
+    clauses: "codec.bad_text codec.bad_json",
+    ...reads([text(""), NEXT]),
+  });
   for (const [name, codec] of [["json", JSON_TEXT], ["batch", BATCH]] as const) {
-    cases.invalid(
-      `empty_${name}`,
-      "Nothing is no JSON.",
-      "codec.bad_json codec.json",
-      "codec/empty_text",
-      field(empty.plan.at[0]!, "frame_header", "codec", codec),
-      reads([{ report: "message.json" }, NEXT]),
-    );
+    cases.invalid("codec/empty_text", field(empty.plan.at[0]!, "frame_header", "codec", codec), {
+      name: `empty_${name}`,
+      about: "Nothing is no JSON.",
+      clauses: "codec.bad_json codec.json",
+      ...reads([{ report: "message.json" }, NEXT]),
+    });
   }
   const bytes = decoding(fromHex("ff c0 80 00"), 0);
-  cases.valid(
-    "bytes",
-    "Bytes may be any.",
-    "codec.bad_text codec.text",
-    bytes.setting,
-    reads([message({ hex: "ff c0 80 00" }), NEXT]),
-  );
-  cases.invalid(
-    "bytes_as_text",
-    "As text, the same bytes are not well-formed.",
-    "codec.bad_text codec.text",
-    "codec/bytes",
-    field(bytes.plan.at[0]!, "frame_header", "codec", TEXT),
-    reads([{ report: "message.text" }, NEXT]),
-  );
+  cases.valid(bytes.setting, {
+    name: "bytes",
+    about: "Bytes may be any.",
+    clauses: "codec.bad_text codec.text",
+    ...reads([message({ hex: "ff c0 80 00" }), NEXT]),
+  });
+  cases.invalid("codec/bytes", field(bytes.plan.at[0]!, "frame_header", "codec", TEXT), {
+    name: "bytes_as_text",
+    about: "As text, the same bytes are not well-formed.",
+    clauses: "codec.bad_text codec.text",
+    ...reads([{ report: "message.text" }, NEXT]),
+  });
 }
 
 /** Short texts that many parsers take for JSON, and a neighbour of each that is. */
@@ -114,7 +105,12 @@ function addScalars(cases: Cases): void {
   ];
   for (const [name, about, content, value] of right) {
     const { setting } = decoding(utf8(content), JSON_TEXT);
-    cases.valid(name, about, "codec.json codec.bad_json", setting, reads([json(value), NEXT]));
+    cases.valid(setting, {
+      name,
+      about,
+      clauses: "codec.json codec.bad_json",
+      ...reads([json(value), NEXT]),
+    });
   }
   const wrong: [string, string, string, string][] = [
     ["json_zeros", "A number that begins with two digits, the first one 0.", "01", "json_number"],
@@ -137,25 +133,26 @@ function addScalars(cases: Cases): void {
   for (const [name, about, content, from] of wrong) {
     const { plan } = decoding(utf8("       "), JSON_TEXT);
     cases.invalid(
-      name,
-      about,
-      "codec.bad_json codec.json",
       `codec/${from}`,
       payload(plan.at[0]!, utf8(content.padEnd(7 - (utf8(content).length - content.length)))),
-      reads([{ report: "message.json" }, NEXT]),
+      {
+        name,
+        about,
+        clauses: "codec.bad_json codec.json",
+        ...reads([{ report: "message.json" }, NEXT]),
+      },
     );
   }
 }
 
 function addJson(cases: Cases): void {
   const { plan, setting } = decoding(utf8(' {"a":[1,"\u00fc",null]}\n'), JSON_TEXT, 7);
-  cases.valid(
-    "json",
-    "A JSON text with white space around it.",
-    "codec.json codec.bad_json codec.text",
-    setting,
-    reads([json({ a: [1, "\u00fc", null] }, 7), NEXT]),
-  );
+  cases.valid(setting, {
+    name: "json",
+    about: "A JSON text with white space around it.",
+    clauses: "codec.json codec.bad_json codec.text",
+    ...reads([json({ a: [1, "\u00fc", null] }, 7), NEXT]),
+  });
   const wrong: [string, string, string][] = [
     ["json_open", "It does not end.", "[[{"],
     ["json_two", "Two JSON texts.", "1 {"],
@@ -166,185 +163,160 @@ function addJson(cases: Cases): void {
     ["json_quote", "A name in other quotes.", " {'a':1}"],
   ];
   for (const [name, about, content] of wrong) {
-    cases.invalid(
+    cases.invalid("codec/json", payload(plan.at[0]!, utf8(content)), {
       name,
       about,
-      "codec.bad_json codec.json",
-      "codec/json",
-      payload(plan.at[0]!, utf8(content)),
-      reads([{ report: "message.json" }, NEXT]),
-    );
+      clauses: "codec.bad_json codec.json",
+      ...reads([{ report: "message.json" }, NEXT]),
+    });
   }
   addScalars(cases);
-  cases.invalid(
-    "json_not_utf8",
-    "A JSON text that is not well-formed UTF-8.",
-    "codec.bad_text codec.text",
-    "codec/json",
-    payload(plan.at[0]!, fromHex("22 ff 22")),
-    reads([{ report: "message.text" }, NEXT]),
-  );
+  cases.invalid("codec/json", payload(plan.at[0]!, fromHex("22 ff 22")), {
+    name: "json_not_utf8",
+    about: "A JSON text that is not well-formed UTF-8.",
+    clauses: "codec.bad_text codec.text",
+    ...reads([{ report: "message.text" }, NEXT]),
+  });
   const word = decoding(utf8("null"), JSON_TEXT);
-  cases.valid(
-    "json_null",
-    "`null` is a message like any other.",
-    "codec.json codec.bad_json",
-    word.setting,
-    reads([json(null), NEXT]),
-  );
+  cases.valid(word.setting, {
+    name: "json_null",
+    about: "`null` is a message like any other.",
+    clauses: "codec.json codec.bad_json",
+    ...reads([json(null), NEXT]),
+  });
   const escape = decoding(utf8('"\\ud800"'), JSON_TEXT, 4);
-  cases.valid(
-    "json_surrogate",
-    "An escape of half a surrogate pair is JSON; what becomes of it is the language's affair.",
-    "codec.bad_json",
-    escape.setting,
-    reads([message({ codec: JSON_TEXT, tag: 4 }), NEXT]),
-  );
-  cases.invalid(
-    "json_escape",
-    "An escape that JSON does not have.",
-    "codec.bad_json",
-    "codec/json_surrogate",
-    payload(escape.plan.at[0]!, utf8('"\\xd800"')),
-    reads([{ report: "message.json" }, NEXT]),
-  );
+  cases.valid(escape.setting, {
+    name: "json_surrogate",
+    about:
+      "An escape of half a surrogate pair is JSON; what becomes of it is the language's affair.",
+    clauses: "codec.bad_json",
+    ...reads([message({ codec: JSON_TEXT, tag: 4 }), NEXT]),
+  });
+  cases.invalid("codec/json_surrogate", payload(escape.plan.at[0]!, utf8('"\\xd800"')), {
+    name: "json_escape",
+    about: "An escape that JSON does not have.",
+    clauses: "codec.bad_json",
+    ...reads([{ report: "message.json" }, NEXT]),
+  });
   const frames = [
     firstOf(5, utf8("[1,"), { codec: JSON_TEXT }),
     part(utf8("2]"), { codec: JSON_TEXT }),
     whole("next"),
   ];
   const parts = pipe({ frames });
-  cases.valid(
-    "json_parts",
-    "A JSON text in two parts.",
-    "codec.json",
-    reading(parts, { kind: "decode" }),
-    reads([json([1, 2]), NEXT]),
-  );
+  cases.valid(reading(parts, { kind: "decode" }), {
+    name: "json_parts",
+    about: "A JSON text in two parts.",
+    clauses: "codec.json",
+    ...reads([json([1, 2]), NEXT]),
+  });
 }
 
 function addBatches(cases: Cases): void {
   const content = '[{"a":1},null,[2,3],"x,]"]';
   const { plan, setting } = decoding(utf8(content), BATCH, 9);
   const values = JSON.parse(content);
-  cases.valid(
-    "batch",
-    "A batch is as many messages as it has elements, each of codec `json` with its tag.",
-    "codec.batch codec.batch_read codec.bad_json frame.batch_whole",
-    setting,
-    reads([...values.map((value: unknown) => json(value, 9)), NEXT]),
-  );
-  cases.invalid(
-    "batch_as_json",
-    "The same payload as one JSON message.",
-    "codec.batch_read",
-    "codec/batch",
-    field(plan.at[0]!, "frame_header", "codec", JSON_TEXT),
-    reads([json(values, 9), NEXT]),
-  );
-  cases.invalid(
-    "batch_open",
-    "An array that does not parse.",
-    "codec.bad_json codec.batch",
-    "codec/batch",
-    payload(plan.at[0]!, utf8("[,")),
-    reads([{ report: "message.json" }, NEXT]),
-  );
+  cases.valid(setting, {
+    name: "batch",
+    about: "A batch is as many messages as it has elements, each of codec `json` with its tag.",
+    clauses: "codec.batch codec.batch_read codec.bad_json frame.batch_whole",
+    ...reads([...values.map((value: unknown) => json(value, 9)), NEXT]),
+  });
+  cases.invalid("codec/batch", field(plan.at[0]!, "frame_header", "codec", JSON_TEXT), {
+    name: "batch_as_json",
+    about: "The same payload as one JSON message.",
+    clauses: "codec.batch_read",
+    ...reads([json(values, 9), NEXT]),
+  });
+  cases.invalid("codec/batch", payload(plan.at[0]!, utf8("[,")), {
+    name: "batch_open",
+    about: "An array that does not parse.",
+    clauses: "codec.bad_json codec.batch",
+    ...reads([{ report: "message.json" }, NEXT]),
+  });
   const one = decoding(utf8("[0]"), BATCH);
-  cases.valid(
-    "batch_of_one",
-    "The smallest batch.",
-    "codec.batch codec.bad_json",
-    one.setting,
-    reads([json(0), NEXT]),
-  );
+  cases.valid(one.setting, {
+    name: "batch_of_one",
+    about: "The smallest batch.",
+    clauses: "codec.batch codec.bad_json",
+    ...reads([json(0), NEXT]),
+  });
   const wrong: [string, string, string][] = [
     ["batch_of_none", "An array without an element.", "[ ]"],
     ["batch_no_array", "No array.", "{ }"],
     ["batch_number", "A number.", "123"],
   ];
   for (const [name, about, text] of wrong) {
-    cases.invalid(
+    cases.invalid("codec/batch_of_one", payload(one.plan.at[0]!, utf8(text)), {
       name,
       about,
-      "codec.bad_json codec.batch",
-      "codec/batch_of_one",
-      payload(one.plan.at[0]!, utf8(text)),
-      reads([{ report: "message.json" }, NEXT]),
-    );
+      clauses: "codec.bad_json codec.batch",
+      ...reads([{ report: "message.json" }, NEXT]),
+    });
   }
+  cases.invalid("codec/batch", payload(plan.at[0]!, fromHex("5b 22 ff")), {
+    name: "batch_not_utf8",
+    about: "A batch that is not well-formed UTF-8.",
+    clauses: "codec.bad_text codec.text",
+    ...reads([{ report: "message.text" }, NEXT]),
+  });
   cases.invalid(
-    "batch_not_utf8",
-    "A batch that is not well-formed UTF-8.",
-    "codec.bad_text codec.text",
-    "codec/batch",
-    payload(plan.at[0]!, fromHex("5b 22 ff")),
-    reads([{ report: "message.text" }, NEXT]),
-  );
-  cases.invalid(
-    "batch_ends_not_utf8",
-    "Its last element is not well-formed UTF-8: none is delivered.",
-    "codec.bad_text codec.text",
     "codec/batch",
     payload(plan.at[0]!, Uint8Array.of(...utf8('[{"a":1},null,[2,3],"x'), 0xff)),
-    reads([{ report: "message.text" }, NEXT]),
+    {
+      name: "batch_ends_not_utf8",
+      about: "Its last element is not well-formed UTF-8: none is delivered.",
+      clauses: "codec.bad_text codec.text",
+      ...reads([{ report: "message.text" }, NEXT]),
+    },
   );
-  cases.invalid(
-    "batch_ends_open",
-    "Its last element does not parse: none is delivered.",
-    "codec.bad_json codec.batch",
-    "codec/batch",
-    payload(plan.at[0]!, utf8('[{"a":1},null,[2,3],"x,[""')),
-    reads([{ report: "message.json" }, NEXT]),
-  );
+  cases.invalid("codec/batch", payload(plan.at[0]!, utf8('[{"a":1},null,[2,3],"x,[""')), {
+    name: "batch_ends_open",
+    about: "Its last element does not parse: none is delivered.",
+    clauses: "codec.bad_json codec.batch",
+    ...reads([{ report: "message.json" }, NEXT]),
+  });
   const call = pipe({
     capacity: 512,
     frames: [whole(utf8("[1,2]"), { kind: 3, codec: BATCH, tag: 9 }), whole("next")],
   });
   const asCall = (value: unknown) => message({ kind: 3, codec: JSON_TEXT, tag: 9, json: value });
-  cases.valid(
-    "batch_of_calls",
-    "The elements have the kind of the batch.",
-    "codec.batch_read",
-    reading(call, { kind: "decode", calls: true }),
-    reads([asCall(1), asCall(2), NEXT]),
-  );
-  cases.invalid(
-    "batch_of_returns",
-    "Another kind.",
-    "codec.batch_read",
-    "codec/batch_of_calls",
-    field(call.at[0]!, "frame_header", "kind", 4),
-    reads([{ ...asCall(1), kind: 4 }, { ...asCall(2), kind: 4 }, NEXT]),
-  );
+  cases.valid(reading(call, { kind: "decode", calls: true }), {
+    name: "batch_of_calls",
+    about: "The elements have the kind of the batch.",
+    clauses: "codec.batch_read",
+    ...reads([asCall(1), asCall(2), NEXT]),
+  });
+  cases.invalid("codec/batch_of_calls", field(call.at[0]!, "frame_header", "kind", 4), {
+    name: "batch_of_returns",
+    about: "Another kind.",
+    clauses: "codec.batch_read",
+    ...reads([{ ...asCall(1), kind: 4 }, { ...asCall(2), kind: 4 }, NEXT]),
+  });
   const raw = pipe({ capacity: 512, frames: [whole(utf8(content), { codec: BATCH, tag: 9 })] });
-  cases.valid(
-    "batch_moved",
-    "To an endpoint that only moves bytes, a batch is one message.",
-    "codec.batch",
-    reading(raw),
-    reads([message({ codec: BATCH, tag: 9, text: content })]),
-  );
+  cases.valid(reading(raw), {
+    name: "batch_moved",
+    about: "To an endpoint that only moves bytes, a batch is one message.",
+    clauses: "codec.batch",
+    ...reads([message({ codec: BATCH, tag: 9, text: content })]),
+  });
 }
 
 function addUnknown(cases: Cases): void {
   const { plan, setting } = decoding(pattern(5), 0, 2);
-  cases.valid(
-    "known",
-    "A codec that every reader knows.",
-    "codec.unknown",
-    setting,
-    reads([message({ tag: 2, hex: toHex(pattern(5)) }), NEXT]),
-  );
+  cases.valid(setting, {
+    name: "known",
+    about: "A codec that every reader knows.",
+    clauses: "codec.unknown",
+    ...reads([message({ tag: 2, hex: toHex(pattern(5)) }), NEXT]),
+  });
   for (const codec of [64, 127, 128, 255]) {
-    cases.invalid(
-      `unknown_${codec}`,
-      `Codec ${codec} is not known.`,
-      "codec.unknown",
-      "codec/known",
-      field(plan.at[0]!, "frame_header", "codec", codec),
-      reads([{ report: "message.codec" }, NEXT]),
-    );
+    cases.invalid("codec/known", field(plan.at[0]!, "frame_header", "codec", codec), {
+      name: `unknown_${codec}`,
+      about: `Codec ${codec} is not known.`,
+      clauses: "codec.unknown",
+      ...reads([{ report: "message.codec" }, NEXT]),
+    });
   }
 }
 
@@ -353,61 +325,51 @@ function addUnknownParts(cases: Cases): void {
   const parts = [firstOf(6, utf8("abc"), { codec }), part(utf8("def"), { codec }), whole("next")];
   const plan = pipe({ frames: parts });
   const decode = { kind: "decode", limit: 6 } as const;
-  cases.valid(
-    "unknown_parts",
-    "A message of several frames is dropped, and reported once.",
-    "codec.unknown",
-    reading(plan, decode),
-    reads([{ report: "message.codec" }, NEXT]),
-  );
-  cases.invalid(
-    "unknown_too_large",
-    "It is above the limit, which is found first.",
-    "codec.unknown pipe.limit pipe.report_once",
-    "codec/unknown_parts",
-    member("limit", 5),
-    reads([{ report: "message.size" }, NEXT]),
-  );
-  cases.invalid(
-    "unknown_total",
-    "Its parts do not add up.",
-    "codec.unknown frame.check",
-    "codec/unknown_parts",
-    field(plan.at[0]! + 16, "message_preamble", "total", 5),
-    faults([], "frame.total"),
-  );
+  cases.valid(reading(plan, decode), {
+    name: "unknown_parts",
+    about: "A message of several frames is dropped, and reported once.",
+    clauses: "codec.unknown",
+    ...reads([{ report: "message.codec" }, NEXT]),
+  });
+  cases.invalid("codec/unknown_parts", member("limit", 5), {
+    name: "unknown_too_large",
+    about: "It is above the limit, which is found first.",
+    clauses: "codec.unknown pipe.limit pipe.report_once",
+    ...reads([{ report: "message.size" }, NEXT]),
+  });
+  cases.invalid("codec/unknown_parts", field(plan.at[0]! + 16, "message_preamble", "total", 5), {
+    name: "unknown_total",
+    about: "Its parts do not add up.",
+    clauses: "codec.unknown frame.check",
+    ...faults([], "frame.total"),
+  });
   const cancel = part(utf8(""), { codec, flags: 6 });
   const cut = pipe({ frames: [parts[0]!, cancel, whole("next")] });
-  cases.valid(
-    "unknown_cancelled",
-    "It is cancelled before it is complete.",
-    "codec.unknown pipe.cancelled",
-    reading(cut, decode),
-    reads([{ report: "message.cancelled" }, NEXT]),
-  );
-  cases.valid(
-    "unknown_begun",
-    "It is not complete yet: nothing is reported.",
-    "codec.unknown",
-    reading(pipe({ frames: [parts[0]!] }), decode),
-    reads([]),
-  );
+  cases.valid(reading(cut, decode), {
+    name: "unknown_cancelled",
+    about: "It is cancelled before it is complete.",
+    clauses: "codec.unknown pipe.cancelled",
+    ...reads([{ report: "message.cancelled" }, NEXT]),
+  });
+  cases.valid(reading(pipe({ frames: [parts[0]!] }), decode), {
+    name: "unknown_begun",
+    about: "It is not complete yet: nothing is reported.",
+    clauses: "codec.unknown",
+    ...reads([]),
+  });
 }
 
 function addWrites(cases: Cases): void {
   const plan = writersPipe();
   const content = '[{"a":1},null]';
-  cases.valid(
-    "example",
-    "The example of the chapter: a batch of two messages.",
-    "codec.batch frame.batch_whole codec.text",
-    writing(plan, { operations: [{ write: { codec: BATCH, text: content } }] }),
-    {
-      results: ["ok"],
-      bytes: [
-        { offset: plan.data, hex: "0e 00 00 00  01 03 03 00  00 00 00 00" },
-        { offset: plan.data + 16, hex: "5b 7b 22 61 22 3a 31 7d 2c 6e 75 6c 6c 5d" },
-      ],
-    },
-  );
+  cases.valid(writing(plan, { operations: [{ write: { codec: BATCH, text: content } }] }), {
+    name: "example",
+    about: "The example of the chapter: a batch of two messages.",
+    clauses: "codec.batch frame.batch_whole codec.text",
+    results: ["ok"],
+    bytes: [
+      { offset: plan.data, hex: "0e 00 00 00  01 03 03 00  00 00 00 00" },
+      { offset: plan.data + 16, hex: "5b 7b 22 61 22 3a 31 7d 2c 6e 75 6c 6c 5d" },
+    ],
+  });
 }

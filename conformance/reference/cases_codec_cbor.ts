@@ -372,7 +372,12 @@ function addEmpty(cases: Cases): void {
   const clauses = "codec.bad_cbor codec.cbor";
   const change = field(plan.at[0]!, "frame_header", "codec", CBOR);
   const report = reads([{ report: "message.codec" }, NEXT]);
-  cases.invalid("cbor_empty", "Nothing is no item.", clauses, "codec/empty_text", change, report);
+  cases.invalid("codec/empty_text", change, {
+    name: "cbor_empty",
+    about: "Nothing is no item.",
+    clauses,
+    ...report,
+  });
 }
 
 /** Adds a case that is read, and gives the payload and where its frame stands. */
@@ -380,7 +385,7 @@ function addGood(cases: Cases, name: string, about: string, content: Uint8Array,
   formOfCbor(content); // the strict reader takes it
   const { plan, setting } = decoding(content);
   const item = message({ codec: CBOR, tag: 3, cbor: toHex(content) });
-  cases.valid(`cbor_${name}`, about, clauses, setting, reads([item, NEXT]));
+  cases.valid(setting, { name: `cbor_${name}`, about, clauses, ...reads([item, NEXT]) });
   return { content, at: plan.at[0]! };
 }
 
@@ -399,7 +404,12 @@ function addBad(
   if (refusal(changed) === undefined) throw new Error(`cbor_${name}: the strict reader takes it`);
   const clauses = `codec.bad_cbor ${clause}`;
   const report = reads([{ report: "message.codec" }, NEXT]);
-  cases.invalid(`cbor_${name}`, about, clauses, `codec/cbor_${base}`, payload(at, bytes), report);
+  cases.invalid(`codec/cbor_${base}`, payload(at, bytes), {
+    name: `cbor_${name}`,
+    about,
+    clauses,
+    ...report,
+  });
 }
 
 function refusal(content: Uint8Array): string | undefined {
@@ -419,25 +429,21 @@ function nested(count: number, ...rest: number[]): Uint8Array {
 function addMoved(cases: Cases): void {
   const hex = "d8 1c a2 61 74 c1 f9 3e 00 61 6d d8 1d 00";
   const { setting } = decoding(fromHex(hex));
-  cases.valid(
-    "cbor_moved",
-    "To an endpoint that only moves bytes, it is a message like any other.",
-    "codec.cbor",
-    { ...setting, kind: "read" },
-    reads([message({ codec: CBOR, tag: 3, hex }), NEXT]),
-  );
+  cases.valid({ ...setting, kind: "read" }, {
+    name: "cbor_moved",
+    about: "To an endpoint that only moves bytes, it is a message like any other.",
+    clauses: "codec.cbor",
+    ...reads([message({ codec: CBOR, tag: 3, hex }), NEXT]),
+  });
   const plan = writersPipe();
-  cases.valid(
-    "cbor_example",
-    "The example of the chapter: a map that contains itself, and a date.",
-    "codec.cbor codec.cbor_tags",
-    writing(plan, { operations: [{ write: { codec: CBOR, hex } }] }),
-    {
-      results: ["ok"],
-      bytes: [
-        { offset: plan.data, hex: "0e 00 00 00  01 03 05 00  00 00 00 00" },
-        { offset: plan.data + 16, hex },
-      ],
-    },
-  );
+  cases.valid(writing(plan, { operations: [{ write: { codec: CBOR, hex } }] }), {
+    name: "cbor_example",
+    about: "The example of the chapter: a map that contains itself, and a date.",
+    clauses: "codec.cbor codec.cbor_tags",
+    results: ["ok"],
+    bytes: [
+      { offset: plan.data, hex: "0e 00 00 00  01 03 05 00  00 00 00 00" },
+      { offset: plan.data + 16, hex },
+    ],
+  });
 }

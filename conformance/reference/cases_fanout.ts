@@ -51,25 +51,26 @@ export function fanoutCases(): Cases {
 function addChannel(cases: Cases): void {
   const plan = fanout();
   const at = descriptorAt(3, 0);
-  const attach = cases.valid(
-    "attach",
-    "A fanout of two records: endpoint 1 reads, and rings itself and the writer.",
-    "fanout.find fanout.find_none fanout.peers fanout.record_owner fanout.join segment.state_ring",
-    { ...reads(plan), operations: [read] },
-    {
-      results: [drained([])],
-      bytes: [
-        stateIs(1, ATTACHED),
-        bellIsNot(0, 0),
-        bellIsNot(1, 0),
-        bellIs(2, 0),
-        recordIs(plan, 0, "head", joined(0)),
-        recordIs(plan, 1, "head", 0),
-      ],
-    },
-  );
+  const attach = cases.valid({ ...reads(plan), operations: [read] }, {
+    name: "attach",
+    about: "A fanout of two records: endpoint 1 reads, and rings itself and the writer.",
+    clauses:
+      "fanout.find fanout.find_none fanout.peers fanout.record_owner fanout.join segment.state_ring",
+    results: [drained([])],
+    bytes: [
+      stateIs(1, ATTACHED),
+      bellIsNot(0, 0),
+      bellIsNot(1, 0),
+      bellIs(2, 0),
+      recordIs(plan, 0, "head", joined(0)),
+      recordIs(plan, 1, "head", 0),
+    ],
+  });
   const wrong = (name: string, about: string, key: string, value: number) =>
-    cases.invalid(name, about, "fanout.find_none", attach, field(at, DESCRIPTOR, key, value), {
+    cases.invalid(attach, field(at, DESCRIPTOR, key, value), {
+      name,
+      about,
+      clauses: "fanout.find_none",
       result: "segment.channel",
       unchanged: true,
     });
@@ -85,55 +86,66 @@ function addChannel(cases: Cases): void {
   wrong("start_8", "The start is no multiple of 16.", "start", 8);
   const refused = { result: "segment.channel", unchanged: true as const };
   const none = "fanout.find_none";
-  cases.invalid("beyond", "There is no channel 1.", none, attach, member("channel", 1), refused);
+  cases.invalid(attach, member("channel", 1), {
+    name: "beyond",
+    about: "There is no channel 1.",
+    clauses: none,
+    ...refused,
+  });
   for (const [name, endpoint] of [["taken", 0], ["no_endpoint", 3]] as const) {
     const about = "An endpoint that cannot be taken: that comes first.";
-    cases.invalid(`attach_${name}`, about, none, attach, member("endpoint", endpoint), {
+    cases.invalid(attach, member("endpoint", endpoint), {
+      name: `attach_${name}`,
+      about,
+      clauses: none,
       result: "segment.endpoint",
       unchanged: true,
     });
   }
-  cases.invalid(
-    "second_reader",
-    "The same as endpoint 2, whose record is the second.",
-    "fanout.peers fanout.record_owner fanout.find fanout.join segment.state_ring",
-    attach,
-    member("endpoint", 2),
-    {
-      results: [drained([])],
-      bytes: [
-        stateIs(2, ATTACHED),
-        bellIsNot(0, 0),
-        bellIs(1, 0),
-        bellIsNot(2, 0),
-        recordIs(plan, 0, "head", 0),
-        recordIs(plan, 1, "head", joined(0)),
-      ],
-    },
-  );
+  cases.invalid(attach, member("endpoint", 2), {
+    name: "second_reader",
+    about: "The same as endpoint 2, whose record is the second.",
+    clauses: "fanout.peers fanout.record_owner fanout.find fanout.join segment.state_ring",
+    results: [drained([])],
+    bytes: [
+      stateIs(2, ATTACHED),
+      bellIsNot(0, 0),
+      bellIs(1, 0),
+      bellIsNot(2, 0),
+      recordIs(plan, 0, "head", 0),
+      recordIs(plan, 1, "head", joined(0)),
+    ],
+  });
   const around = fanout({ channel: { writer: 2 }, states: [VACANT, VACANT, ATTACHED] });
-  cases.valid(
-    "around",
-    "Endpoint 2 writes, so that record 0 is of endpoint 0 and record 1 of endpoint 1.",
-    "fanout.record_owner fanout.peers",
-    { ...reads(around), operations: [read] },
-    {
-      results: [drained([])],
-      bytes: [recordIs(around, 1, "head", joined(0)), bellIs(0, 0), bellIsNot(2, 0)],
-    },
-  );
+  cases.valid({ ...reads(around), operations: [read] }, {
+    name: "around",
+    about: "Endpoint 2 writes, so that record 0 is of endpoint 0 and record 1 of endpoint 1.",
+    clauses: "fanout.record_owner fanout.peers",
+    results: [drained([])],
+    bytes: [recordIs(around, 1, "head", joined(0)), bellIs(0, 0), bellIsNot(2, 0)],
+  });
   const four = fanout({ readers: 2, endpoints: 4, states: [] });
-  const last = cases.valid(
-    "last_record",
-    "Of four endpoints and two records, endpoint 2 has the last.",
-    none,
-    { ...reads(four), endpoint: 2 },
-    { results: [drained([])], bytes: [recordIs(four, 1, "head", joined(0))] },
-  );
+  const last = cases.valid({ ...reads(four), endpoint: 2 }, {
+    name: "last_record",
+    about: "Of four endpoints and two records, endpoint 2 has the last.",
+    clauses: none,
+    results: [drained([])],
+    bytes: [recordIs(four, 1, "head", joined(0))],
+  });
   const without = "Endpoint 3 has no record.";
-  cases.invalid("no_record", without, none, last, member("endpoint", 3), refused);
+  cases.invalid(last, member("endpoint", 3), {
+    name: "no_record",
+    about: without,
+    clauses: none,
+    ...refused,
+  });
   const writer = "Endpoint 0 writes, and has none either.";
-  cases.invalid("writer_reads", writer, none, last, member("endpoint", 0), refused);
+  cases.invalid(last, member("endpoint", 0), {
+    name: "writer_reads",
+    about: writer,
+    clauses: none,
+    ...refused,
+  });
 }
 
 /** Which channel an endpoint takes that names none. */
@@ -151,21 +163,20 @@ function addFound(cases: Cases): void {
   const heads = segment.channels.map(({ control }) => control + 256);
   const at = (index: number, value: number) => ({ offset: heads[index]!, hex: word(value) });
   const setting = { kind: "read" as const, image: toImage(segment.bytes) };
-  const from = cases.valid(
-    "find",
-    "The first of the fanouts that endpoint 1 reads.",
-    "fanout.find fanout.start",
-    { ...setting, role: "fanout_reader", operations: [read] },
-    { results: [drained([])], bytes: [at(2, 0x41), at(3, 0)] },
-  );
-  cases.invalid(
-    "find_sound",
-    "That one is broken: the next.",
-    "fanout.find",
-    from,
-    field(descriptorAt(2, 2), DESCRIPTOR, "start", 0x48),
-    { results: [drained([])], bytes: [at(2, 0), at(3, 0x81)] },
-  );
+  const from = cases.valid({ ...setting, role: "fanout_reader", operations: [read] }, {
+    name: "find",
+    about: "The first of the fanouts that endpoint 1 reads.",
+    clauses: "fanout.find fanout.start",
+    results: [drained([])],
+    bytes: [at(2, 0x41), at(3, 0)],
+  });
+  cases.invalid(from, field(descriptorAt(2, 2), DESCRIPTOR, "start", 0x48), {
+    name: "find_sound",
+    about: "That one is broken: the next.",
+    clauses: "fanout.find",
+    results: [drained([])],
+    bytes: [at(2, 0), at(3, 0x81)],
+  });
 }
 
 function addCreated(cases: Cases): void {
@@ -181,21 +192,18 @@ function addCreated(cases: Cases): void {
     { offset: descriptorAt(3, 0), hex: "03 00 00 00 00 00 00 00 ff ff ff ff" },
     { offset: descriptorAt(3, 0) + 16, hex: "00 02 00 00", about: "control_size" },
   ];
-  const from = cases.valid(
-    "create",
-    "A fanout of two records in mode `lose`, below the first multiple of 2^31.",
-    "fanout.start segment.write",
-    { kind: "create", image, role: "segment", geometry },
-    { bytes: area(0x7fffff80, 0) },
-  );
-  cases.invalid(
-    "create_era",
-    "It begins at that.",
-    "fanout.start",
-    from,
-    member("geometry.channels.0.start", 0x80000001),
-    { bytes: area(0x80000000, 1) },
-  );
+  const from = cases.valid({ kind: "create", image, role: "segment", geometry }, {
+    name: "create",
+    about: "A fanout of two records in mode `lose`, below the first multiple of 2^31.",
+    clauses: "fanout.start segment.write",
+    bytes: area(0x7fffff80, 0),
+  });
+  cases.invalid(from, member("geometry.channels.0.start", 0x80000001), {
+    name: "create_era",
+    about: "It begins at that.",
+    clauses: "fanout.start",
+    bytes: area(0x80000000, 1),
+  });
 }
 
 function addReads(cases: Cases): void {
@@ -204,62 +212,47 @@ function addReads(cases: Cases): void {
   const plan = fanout({ start, frames: [old], readersWant: 2 });
   const more = publishes(plan, start + 32, whole("new"), whole(pattern(16)), whole(""));
   const got = [text("new"), message(bytesOf(16)), text("")];
-  const from = cases.valid(
-    "hold",
-    "A reader joins at the tail; the cursors pass 2^32; its bit is cleared behind its wait.",
-    "fanout.join fanout.release fanout.reader fanout.ask fanout.tail fanout.frame_check",
-    { ...reads(plan), operations: [read, more, read] },
-    {
-      results: [drained([]), "ok", drained(got)],
-      bytes: [
-        recordIs(plan, 0, "head", joined(0x30)),
-        recordIs(plan, 1, "head", 0),
-        controlIs(plan, "tail", 0x30),
-        controlIs(plan, "readers_want", 2),
-        stateIs(0, ATTACHED),
-      ],
-    },
-  );
-  cases.invalid(
-    "hold_before",
-    "The message before was not published when it joined.",
-    "fanout.join fanout.release fanout.reader",
-    from,
-    field(plan.control, "fanout_control", "tail", start),
-    {
-      results: [drained([]), "ok", drained([text("old"), ...got])],
-      bytes: [recordIs(plan, 0, "head", joined(0x30))],
-    },
-  );
-  cases.invalid(
-    "hold_nobody_waits",
-    "No other reader waits.",
-    "fanout.ask",
-    from,
-    {
-      at: plan.control,
-      structure: "fanout_control",
-      field: "readers_want",
-      hex: "00".repeat(32),
-    },
-    {
-      results: [drained([]), "ok", drained(got)],
-      bytes: [controlIs(plan, "readers_want", 0)],
-    },
-  );
+  const from = cases.valid({ ...reads(plan), operations: [read, more, read] }, {
+    name: "hold",
+    about: "A reader joins at the tail; the cursors pass 2^32; its bit is cleared behind its wait.",
+    clauses: "fanout.join fanout.release fanout.reader fanout.ask fanout.tail fanout.frame_check",
+    results: [drained([]), "ok", drained(got)],
+    bytes: [
+      recordIs(plan, 0, "head", joined(0x30)),
+      recordIs(plan, 1, "head", 0),
+      controlIs(plan, "tail", 0x30),
+      controlIs(plan, "readers_want", 2),
+      stateIs(0, ATTACHED),
+    ],
+  });
+  cases.invalid(from, field(plan.control, "fanout_control", "tail", start), {
+    name: "hold_before",
+    about: "The message before was not published when it joined.",
+    clauses: "fanout.join fanout.release fanout.reader",
+    results: [drained([]), "ok", drained([text("old"), ...got])],
+    bytes: [recordIs(plan, 0, "head", joined(0x30))],
+  });
+  cases.invalid(from, {
+    at: plan.control,
+    structure: "fanout_control",
+    field: "readers_want",
+    hex: "00".repeat(32),
+  }, {
+    name: "hold_nobody_waits",
+    about: "No other reader waits.",
+    clauses: "fanout.ask",
+    results: [drained([]), "ok", drained(got)],
+    bytes: [controlIs(plan, "readers_want", 0)],
+  });
   const tails: [string, number][] = [["odd", 0x28], ["beyond", 0x200], ["back", start]];
   for (const [name, value] of tails) {
-    cases.invalid(
-      `tail_${name}`,
-      `\`tail\` moves from ffffffe0 to ${value.toString(16)}.`,
-      "fanout.tail fanout.floor_odd fanout.reader fanout.release",
-      from,
-      member("operations.1.set.3.hex", word(value)),
-      {
-        results: [drained([]), "ok", drained([], "ring.cursor")],
-        bytes: [stateIs(0, failed("ring.cursor")), recordIs(plan, 0, "head", joined(start + 32))],
-      },
-    );
+    cases.invalid(from, member("operations.1.set.3.hex", word(value)), {
+      name: `tail_${name}`,
+      about: `\`tail\` moves from ffffffe0 to ${value.toString(16)}.`,
+      clauses: "fanout.tail fanout.floor_odd fanout.reader fanout.release",
+      results: [drained([]), "ok", drained([], "ring.cursor")],
+      bytes: [stateIs(0, failed("ring.cursor")), recordIs(plan, 0, "head", joined(start + 32))],
+    });
   }
   addWakes(cases);
 }
@@ -268,31 +261,24 @@ function addReads(cases: Cases): void {
 function addWakes(cases: Cases): void {
   const plan = fanout({ writerWants: [33, 65] });
   const more = publishes(plan, 0, whole("one"), whole("two"));
-  const from = cases.valid(
-    "release_rings",
-    "The writer waits for the first of two messages: it is rung once both are given back.",
-    "fanout.release fanout.record_owner",
-    { ...reads(plan), operations: [setBell(0x40), more, read] },
-    {
-      results: ["ok", "ok", drained([text("one"), text("two")])],
-      bytes: [
-        recordIs(plan, 0, "writer_wants", 0),
-        recordIs(plan, 1, "writer_wants", 65),
-        bellIs(0, 0x41),
-      ],
-    },
-  );
-  cases.invalid(
-    "release_too_early",
-    "It waits for more than that.",
-    "fanout.release",
-    from,
-    field(plan.control + 256, "fanout_reader", "writer_wants", 97),
-    {
-      results: ["ok", "ok", drained([text("one"), text("two")])],
-      bytes: [recordIs(plan, 0, "writer_wants", 97), bellIs(0, 0x40)],
-    },
-  );
+  const from = cases.valid({ ...reads(plan), operations: [setBell(0x40), more, read] }, {
+    name: "release_rings",
+    about: "The writer waits for the first of two messages: it is rung once both are given back.",
+    clauses: "fanout.release fanout.record_owner",
+    results: ["ok", "ok", drained([text("one"), text("two")])],
+    bytes: [
+      recordIs(plan, 0, "writer_wants", 0),
+      recordIs(plan, 1, "writer_wants", 65),
+      bellIs(0, 0x41),
+    ],
+  });
+  cases.invalid(from, field(plan.control + 256, "fanout_reader", "writer_wants", 97), {
+    name: "release_too_early",
+    about: "It waits for more than that.",
+    clauses: "fanout.release",
+    results: ["ok", "ok", drained([text("one"), text("two")])],
+    bytes: [recordIs(plan, 0, "writer_wants", 97), bellIs(0, 0x40)],
+  });
 }
 
 function setBell(value: number): Operation {
@@ -302,30 +288,26 @@ function setBell(value: number): Operation {
 function addFaults(cases: Cases): void {
   const plan = fanout({ capacity: 512 });
   const frames = [whole("one"), whole("two")];
-  const from = cases.valid(
-    "frames",
-    "Two messages.",
-    "fanout.frame_check fanout.reader",
-    { ...reads(plan), operations: [publishes(plan, 0, ...frames), read] },
-    { results: ["ok", drained([text("one"), text("two")])], bytes: [stateIs(0, ATTACHED)] },
-  );
+  const from = cases.valid({ ...reads(plan), operations: [publishes(plan, 0, ...frames), read] }, {
+    name: "frames",
+    about: "Two messages.",
+    clauses: "fanout.frame_check fanout.reader",
+    results: ["ok", drained([text("one"), text("two")])],
+    bytes: [stateIs(0, ATTACHED)],
+  });
   const fault = (
     name: string,
     about: string,
     code: string,
     frame: Parameters<typeof publishes>[2],
   ) =>
-    cases.invalid(
+    cases.invalid(from, member("operations.0", publishes(plan, 0, whole("one"), frame)), {
       name,
       about,
-      "fanout.frame_check fanout.reader",
-      from,
-      member("operations.0", publishes(plan, 0, whole("one"), frame)),
-      {
-        results: ["ok", drained([text("one")], code)],
-        bytes: [stateIs(0, failed(code))],
-      },
-    );
+      clauses: "fanout.frame_check fanout.reader",
+      results: ["ok", drained([text("one")], code)],
+      bytes: [stateIs(0, failed(code))],
+    });
   fault(
     "frame_unknown",
     "The second has an unknown kind.",
@@ -337,7 +319,10 @@ function addFaults(cases: Cases): void {
   fault("frame_reserved", "A reserved byte.", "frame.reserved", whole("two", { reserved: 1 }));
   fault("frame_beyond", "It reaches beyond the tail.", "frame.size", whole("two", { size: 400 }));
   const lost = (name: string, about: string, clauses: string, code: string, change: unknown) =>
-    cases.invalid(name, about, clauses, from, member("operations.0", change), {
+    cases.invalid(from, member("operations.0", change), {
+      name,
+      about,
+      clauses,
       results: ["ok", drained([text("one"), { report: code }])],
       bytes: [stateIs(0, ATTACHED), recordIs(plan, 0, "head", joined(64))],
     });
@@ -349,42 +334,38 @@ function addFaults(cases: Cases): void {
     "message.kind",
     publishes(plan, 0, whole("one"), call),
   );
+  cases.invalid(from, member("limit", 2), {
+    name: "message_limit",
+    about: "The reader takes messages of two bytes.",
+    clauses: "fanout.reader pipe.limit",
+    results: ["ok", drained([{ report: "message.size" }, { report: "message.size" }])],
+    bytes: [recordIs(plan, 0, "head", joined(64))],
+  });
   cases.invalid(
-    "message_limit",
-    "The reader takes messages of two bytes.",
-    "fanout.reader pipe.limit",
-    from,
-    member("limit", 2),
-    {
-      results: ["ok", drained([{ report: "message.size" }, { report: "message.size" }])],
-      bytes: [recordIs(plan, 0, "head", joined(64))],
-    },
-  );
-  cases.invalid(
-    "message_padded",
-    "A pad, and a frame of a kind to be skipped, between the two.",
-    "fanout.frame_check",
     from,
     member(
       "operations.0",
       publishes(plan, 0, whole("one"), whole("skip", { kind: 200 }), whole("two")),
     ),
     {
+      name: "message_padded",
+      about: "A pad, and a frame of a kind to be skipped, between the two.",
+      clauses: "fanout.frame_check",
       results: ["ok", drained([text("one"), text("two")])],
       bytes: [recordIs(plan, 0, "head", joined(96))],
     },
   );
   const wrapped = fanout({ start: 192 });
-  cases.valid(
-    "padded",
-    "A pad up to the end of the byte area, and a frame behind it.",
-    "fanout.frame_check",
-    {
-      ...reads(wrapped),
-      operations: [publishes(wrapped, 192, pad(64), whole(pattern(112))), read],
-    },
-    { results: ["ok", drained([message(bytesOf(112))])], bytes: [stateIs(0, ATTACHED)] },
-  );
+  cases.valid({
+    ...reads(wrapped),
+    operations: [publishes(wrapped, 192, pad(64), whole(pattern(112))), read],
+  }, {
+    name: "padded",
+    about: "A pad up to the end of the byte area, and a frame behind it.",
+    clauses: "fanout.frame_check",
+    results: ["ok", drained([message(bytesOf(112))])],
+    bytes: [stateIs(0, ATTACHED)],
+  });
 }
 
 /** What a call to read answers first. */
@@ -392,103 +373,81 @@ function addAnswers(cases: Cases): void {
   const plan = fanout();
   const one = publishes(plan, 0, whole("one"));
   const leaves = setState(0, CLOSED);
-  const from = cases.valid(
-    "drained",
-    "The writer closes behind a message, which is read first.",
-    "fanout.first_answer fanout.reader pipe.drain",
-    { ...reads(plan), operations: [one, leaves, read] },
-    { results: ["ok", "ok", drained([text("one")], "peer.closed")] },
-  );
-  cases.invalid(
-    "drained_failed",
-    "It is marked failed.",
-    "fanout.first_answer fanout.reader",
-    from,
-    member("operations.1", setState(0, failed("peer.terminated"))),
-    { results: ["ok", "ok", drained([text("one")], "peer.failed", "peer.terminated")] },
-  );
-  cases.invalid(
-    "drained_ended",
-    "It ends its stream before.",
-    "fanout.first_answer fanout.reader pipe.end_once",
-    from,
-    member("operations.0", ends(plan, 0, whole("one"))),
-    { results: ["ok", "ok", drained([text("one")], "ended")] },
-  );
-  cases.invalid(
-    "own_closed",
-    "The reader is closed by somebody: nobody keeps the message for it.",
-    "fanout.first_answer",
-    from,
-    member("operations.1", setState(1, CLOSED)),
-    {
-      results: ["ok", "ok", drained([], "pipe.closed")],
-      bytes: [recordIs(plan, 0, "head", joined(0))],
-    },
-  );
-  cases.invalid(
-    "own_failed",
-    "The reader is marked failed.",
-    "fanout.first_answer",
-    from,
-    member("operations.1", setState(1, failed("peer.terminated"))),
-    { results: ["ok", "ok", drained([], "pipe.failed", "peer.terminated")] },
-  );
-  cases.invalid(
-    "closed",
-    "It closes itself, and stores nothing more.",
-    "fanout.first_answer",
-    from,
-    member("operations.1", { close: true }),
-    {
-      results: ["ok", "ok", drained([], "pipe.closed")],
-      bytes: [stateIs(1, CLOSED), recordIs(plan, 0, "head", joined(0)), stateIs(0, ATTACHED)],
-    },
-  );
+  const from = cases.valid({ ...reads(plan), operations: [one, leaves, read] }, {
+    name: "drained",
+    about: "The writer closes behind a message, which is read first.",
+    clauses: "fanout.first_answer fanout.reader pipe.drain",
+    results: ["ok", "ok", drained([text("one")], "peer.closed")],
+  });
+  cases.invalid(from, member("operations.1", setState(0, failed("peer.terminated"))), {
+    name: "drained_failed",
+    about: "It is marked failed.",
+    clauses: "fanout.first_answer fanout.reader",
+    results: ["ok", "ok", drained([text("one")], "peer.failed", "peer.terminated")],
+  });
+  cases.invalid(from, member("operations.0", ends(plan, 0, whole("one"))), {
+    name: "drained_ended",
+    about: "It ends its stream before.",
+    clauses: "fanout.first_answer fanout.reader pipe.end_once",
+    results: ["ok", "ok", drained([text("one")], "ended")],
+  });
+  cases.invalid(from, member("operations.1", setState(1, CLOSED)), {
+    name: "own_closed",
+    about: "The reader is closed by somebody: nobody keeps the message for it.",
+    clauses: "fanout.first_answer",
+    results: ["ok", "ok", drained([], "pipe.closed")],
+    bytes: [recordIs(plan, 0, "head", joined(0))],
+  });
+  cases.invalid(from, member("operations.1", setState(1, failed("peer.terminated"))), {
+    name: "own_failed",
+    about: "The reader is marked failed.",
+    clauses: "fanout.first_answer",
+    results: ["ok", "ok", drained([], "pipe.failed", "peer.terminated")],
+  });
+  cases.invalid(from, member("operations.1", { close: true }), {
+    name: "closed",
+    about: "It closes itself, and stores nothing more.",
+    clauses: "fanout.first_answer",
+    results: ["ok", "ok", drained([], "pipe.closed")],
+    bytes: [stateIs(1, CLOSED), recordIs(plan, 0, "head", joined(0)), stateIs(0, ATTACHED)],
+  });
 }
 
 function addLeaves(cases: Cases): void {
   const plan = fanout({ writerWants: [0x1001] });
   const one = publishes(plan, 0, whole("one"));
   const operations: Operation[] = [setBell(0x40), { leave: true }, one, { join: true }, read];
-  const from = cases.valid(
-    "leave",
-    "A reader leaves, for which the writer waits, and joins again behind a message.",
-    "fanout.leave fanout.join",
-    { ...reads(plan), operations },
-    {
-      results: ["ok", "ok", "ok", "ok", drained([])],
-      bytes: [
-        recordIs(plan, 0, "head", joined(32)),
-        recordIs(plan, 0, "writer_wants", 0),
-        bellIs(0, 0x41),
-      ],
-    },
-  );
-  const late = cases.valid(
-    "late",
-    "A reader leaves, and joins again after the end: it is told.",
-    "fanout.late fanout.join fanout.first_answer",
-    { ...reads(plan), operations: [{ leave: true }, ends(plan, 0, whole("one")), join, read] },
-    {
-      results: ["ok", "ok", "ok", drained([], "ended")],
-      bytes: [recordIs(plan, 0, "head", joined(48)), stateIs(0, ATTACHED)],
-    },
-  );
-  cases.invalid(
-    "late_not_ended",
-    "The writer has not ended: it waits for more.",
-    "fanout.late fanout.join",
-    late,
-    member("operations.1", publishes(plan, 0, whole("one"))),
-    { results: ["ok", "ok", "ok", drained([])], bytes: [recordIs(plan, 0, "head", joined(32))] },
-  );
+  const from = cases.valid({ ...reads(plan), operations }, {
+    name: "leave",
+    about: "A reader leaves, for which the writer waits, and joins again behind a message.",
+    clauses: "fanout.leave fanout.join",
+    results: ["ok", "ok", "ok", "ok", drained([])],
+    bytes: [
+      recordIs(plan, 0, "head", joined(32)),
+      recordIs(plan, 0, "writer_wants", 0),
+      bellIs(0, 0x41),
+    ],
+  });
+  const late = cases.valid({
+    ...reads(plan),
+    operations: [{ leave: true }, ends(plan, 0, whole("one")), join, read],
+  }, {
+    name: "late",
+    about: "A reader leaves, and joins again after the end: it is told.",
+    clauses: "fanout.late fanout.join fanout.first_answer",
+    results: ["ok", "ok", "ok", drained([], "ended")],
+    bytes: [recordIs(plan, 0, "head", joined(48)), stateIs(0, ATTACHED)],
+  });
+  cases.invalid(late, member("operations.1", publishes(plan, 0, whole("one"))), {
+    name: "late_not_ended",
+    about: "The writer has not ended: it waits for more.",
+    clauses: "fanout.late fanout.join",
+    results: ["ok", "ok", "ok", drained([])],
+    bytes: [recordIs(plan, 0, "head", joined(32))],
+  });
   const [last] = (ends(plan, 32) as { set: Run[] }).set;
   const ending = stores(plan, { ended: 49 }) as { set: Run[] };
   cases.invalid(
-    "late_ending",
-    "It joins while the writer ends, which has stored `ended`, and no `tail` yet.",
-    "fanout.late fanout.join fanout.reader",
     late,
     member("operations", [
       { leave: true },
@@ -499,52 +458,40 @@ function addLeaves(cases: Cases): void {
       read,
     ]),
     {
+      name: "late_ending",
+      about: "It joins while the writer ends, which has stored `ended`, and no `tail` yet.",
+      clauses: "fanout.late fanout.join fanout.reader",
       results: ["ok", "ok", "ok", drained([]), "ok", drained([], "ended")],
       bytes: [recordIs(plan, 0, "head", joined(48)), stateIs(0, ATTACHED)],
     },
   );
   const attached = fanout({ frames: [whole("one"), endFrame()], ended: 49 });
-  const attach = cases.valid(
-    "late_attached",
-    "An endpoint attaches after the end, and may leave.",
-    "fanout.late fanout.leave fanout.first_answer",
-    { ...reads(attached), operations: [read, { leave: true }, read] },
-    {
-      results: [drained([], "ended"), "ok", drained([], "ended")],
-      bytes: [recordIs(attached, 0, "head", 0)],
-    },
-  );
-  cases.invalid(
-    "late_other",
-    "`ended` is another position, which has no meaning.",
-    "fanout.late",
-    attach,
-    field(attached.control, "fanout_control", "ended", 33),
-    {
-      results: [drained([]), "ok", { items: [], end: "refused" }],
-      bytes: [recordIs(attached, 0, "head", 0)],
-    },
-  );
-  cases.invalid(
-    "leave_quietly",
-    "Nobody waits for it.",
-    "fanout.leave",
-    from,
-    field(plan.control + 256, "fanout_reader", "writer_wants", 0),
-    {
-      results: ["ok", "ok", "ok", "ok", drained([])],
-      bytes: [recordIs(plan, 0, "head", joined(32)), bellIs(0, 0x40)],
-    },
-  );
-  cases.invalid(
-    "left",
-    "It does not join again.",
-    "fanout.leave fanout.first_answer",
-    from,
-    member("operations.3", stores(plan, { era: 0 })),
-    {
-      results: ["ok", "ok", "ok", "ok", { items: [], end: "refused" }],
-      bytes: [recordIs(plan, 0, "head", 0), recordIs(plan, 0, "writer_wants", 0)],
-    },
-  );
+  const attach = cases.valid({ ...reads(attached), operations: [read, { leave: true }, read] }, {
+    name: "late_attached",
+    about: "An endpoint attaches after the end, and may leave.",
+    clauses: "fanout.late fanout.leave fanout.first_answer",
+    results: [drained([], "ended"), "ok", drained([], "ended")],
+    bytes: [recordIs(attached, 0, "head", 0)],
+  });
+  cases.invalid(attach, field(attached.control, "fanout_control", "ended", 33), {
+    name: "late_other",
+    about: "`ended` is another position, which has no meaning.",
+    clauses: "fanout.late",
+    results: [drained([]), "ok", { items: [], end: "refused" }],
+    bytes: [recordIs(attached, 0, "head", 0)],
+  });
+  cases.invalid(from, field(plan.control + 256, "fanout_reader", "writer_wants", 0), {
+    name: "leave_quietly",
+    about: "Nobody waits for it.",
+    clauses: "fanout.leave",
+    results: ["ok", "ok", "ok", "ok", drained([])],
+    bytes: [recordIs(plan, 0, "head", joined(32)), bellIs(0, 0x40)],
+  });
+  cases.invalid(from, member("operations.3", stores(plan, { era: 0 })), {
+    name: "left",
+    about: "It does not join again.",
+    clauses: "fanout.leave fanout.first_answer",
+    results: ["ok", "ok", "ok", "ok", { items: [], end: "refused" }],
+    bytes: [recordIs(plan, 0, "head", 0), recordIs(plan, 0, "writer_wants", 0)],
+  });
 }

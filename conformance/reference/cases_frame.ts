@@ -39,7 +39,8 @@ function adder(cases: Cases, from: string, at: number) {
     code: string,
     clauses = "frame.check",
     expect: Expectation = faults([], code),
-  ) => cases.invalid(name, about, clauses, from, field(at, "frame_header", key, value), expect);
+  ) =>
+    cases.invalid(from, field(at, "frame_header", key, value), { name, about, clauses, ...expect });
 }
 
 const EXAMPLE: PipePlan = {
@@ -54,14 +55,14 @@ const EXAMPLE: PipePlan = {
 function addExample(cases: Cases): void {
   const plan = pipe(EXAMPLE);
   const json = message({ codec: JSON_CODEC, text: "[1,2]" });
-  cases.valid(
-    "example",
-    "The example of the chapter: a text, a JSON message in two parts, `end`.",
-    "frame.check frame.whole frame.multipart frame.preamble frame.part frame.header frame.extent " +
+  cases.valid(reading(plan), {
+    name: "example",
+    about: "The example of the chapter: a text, a JSON message in two parts, `end`.",
+    clauses:
+      "frame.check frame.whole frame.multipart frame.preamble frame.part frame.header frame.extent " +
       "frame.contiguous frame.end pipe.order pipe.fault",
-    reading(plan),
-    reads([HI, json], "ended"),
-  );
+    ...reads([HI, json], "ended"),
+  });
   const add = adder(cases, "frame/example", plan.at[0]!);
   for (const kind of [0, 7, 127]) {
     add(`kind_${kind}`, "A kind that no frame has.", "kind", kind, "frame.kind");
@@ -99,13 +100,12 @@ function addSequence(cases: Cases): void {
   const size = faults([HI], "frame.size");
   add("first_twice", "A second `first`, too short for one.", "flags", FIRST, "", same, size);
   const long = pipe({ frames: [firstOf(24, pattern(4)), part(pattern(20, 4))] });
-  cases.valid(
-    "long_part",
-    "A last part that is long enough for a preamble.",
-    "frame.multipart frame.check",
-    reading(long),
-    reads([message(bytesOf(24))]),
-  );
+  cases.valid(reading(long), {
+    name: "long_part",
+    about: "A last part that is long enough for a preamble.",
+    clauses: "frame.multipart frame.check",
+    ...reads([message(bytesOf(24))]),
+  });
   const second = adder(cases, "frame/long_part", long.at[1]!);
   second("first_again", "A second `first`.", "flags", FIRST, "frame.sequence", same);
   add("cancel_sized", "A cancel with a payload.", "flags", 6, "", "frame.cancel frame.check", size);
@@ -115,14 +115,14 @@ function addTotals(cases: Cases): void {
   const plan = pipe(EXAMPLE);
   const preamble = plan.at[1]! + 16;
   const add = (name: string, about: string, key: string, value: number, expect: Expectation) =>
-    cases.invalid(
+    cases.invalid("frame/example", field(preamble, "message_preamble", key, value), {
       name,
       about,
-      name === "total_limit" ? "frame.check_total pipe.limit" : "frame.check frame.preamble",
-      "frame/example",
-      field(preamble, "message_preamble", key, value),
-      expect,
-    );
+      clauses: name === "total_limit"
+        ? "frame.check_total pipe.limit"
+        : "frame.check frame.preamble",
+      ...expect,
+    });
   const total = faults([HI], "frame.total");
   add("total_more", "The parts are less than the total.", "total", 6, total);
   add("total_less", "The parts are more than the total.", "total", 4, total);
@@ -130,53 +130,47 @@ function addTotals(cases: Cases): void {
   add("preamble_reserved", "Not 0.", "reserved", 2 ** 40, faults([HI], "frame.reserved"));
   const dropped = reads([HI, { report: "message.size" }], "ended");
   add("total_limit", "Above the limit: dropped, its sum not compared.", "total", 5000, dropped);
-  cases.valid(
-    "total_known",
-    "A message that the reader takes: the sum of its parts is compared.",
-    "frame.check_total frame.check",
-    reading(plan, { limit: 5 }),
-    reads([HI, message({ codec: JSON_CODEC, text: "[1,2]" })], "ended"),
-  );
+  cases.valid(reading(plan, { limit: 5 }), {
+    name: "total_known",
+    about: "A message that the reader takes: the sum of its parts is compared.",
+    clauses: "frame.check_total frame.check",
+    ...reads([HI, message({ codec: JSON_CODEC, text: "[1,2]" })], "ended"),
+  });
 }
 
 function addSizes(cases: Cases): void {
   const half = pipe({ frames: [whole(pattern(112)), whole("hi", { tag: 5 })] });
-  cases.valid(
-    "half",
-    "The largest frame: half the capacity.",
-    "frame.extent frame.check",
-    reading(half),
-    reads([message(bytesOf(112)), HI]),
-  );
+  cases.valid(reading(half), {
+    name: "half",
+    about: "The largest frame: half the capacity.",
+    clauses: "frame.extent frame.check",
+    ...reads([message(bytesOf(112)), HI]),
+  });
   const clauses = "frame.extent frame.check";
   const big = adder(cases, "frame/half", half.at[0]!);
   big("above_half", "A byte more than half.", "size", 113, "frame.size", clauses);
-  cases.invalid(
-    "size_beyond_tail",
-    "It ends behind what was published, though not behind the byte area.",
-    "frame.check ring.publish",
-    "frame/half",
-    field(half.at[1]!, "frame_header", "size", 17),
-    faults([message(bytesOf(112))], "frame.size"),
-  );
+  cases.invalid("frame/half", field(half.at[1]!, "frame_header", "size", 17), {
+    name: "size_beyond_tail",
+    about: "It ends behind what was published, though not behind the byte area.",
+    clauses: "frame.check ring.publish",
+    ...faults([message(bytesOf(112))], "frame.size"),
+  });
   const edge = pipe({ start: 192, frames: [whole(pattern(48)), whole("hi", { tag: 5 })] });
-  cases.valid(
-    "to_the_end",
-    "A frame that reaches exactly to the end of the byte area.",
-    "frame.extent frame.check ring.pad",
-    reading(edge),
-    reads([message(bytesOf(48)), HI]),
-  );
+  cases.valid(reading(edge), {
+    name: "to_the_end",
+    about: "A frame that reaches exactly to the end of the byte area.",
+    clauses: "frame.extent frame.check ring.pad",
+    ...reads([message(bytesOf(48)), HI]),
+  });
   const over = adder(cases, "frame/to_the_end", edge.at[0]!);
   over("beyond_the_end", "A byte beyond the byte area.", "size", 49, "frame.size", clauses);
   const least = pipe({ frames: [firstOf(1, utf8("")), part(utf8("x")), whole("")] });
-  cases.valid(
-    "empty_parts",
-    "A first part and a whole message may be empty.",
-    "frame.part frame.preamble frame.check",
-    reading(least),
-    reads([message({ text: "x" }), text("")]),
-  );
+  cases.valid(reading(least), {
+    name: "empty_parts",
+    about: "A first part and a whole message may be empty.",
+    clauses: "frame.part frame.preamble frame.check",
+    ...reads([message({ text: "x" }), text("")]),
+  });
   const parts = "frame.part frame.check";
   adder(cases, "frame/empty_parts", least.at[0]!)(
     "preamble_short",
@@ -188,7 +182,12 @@ function addSizes(cases: Cases): void {
   );
   const stamped = pipe({ frames: [whole("hi", { tag: 5, time: 0xffffffff })] });
   const timed = reads([HI]);
-  cases.valid("time", "A frame may say when.", "frame.check", reading(stamped), timed);
+  cases.valid(reading(stamped), {
+    name: "time",
+    about: "A frame may say when.",
+    clauses: "frame.check",
+    ...timed,
+  });
   const cancel = pipe({ frames: cancelled() });
   const last = adder(cases, "frame/cancel", cancel.at[1]!);
   last("last_empty", "A last part of size 0.", "flags", LAST, "frame.size", parts);
@@ -197,13 +196,12 @@ function addSizes(cases: Cases): void {
 
 function addPads(cases: Cases): void {
   const plan = pipe({ start: 192, frames: [pad(64), whole("hi", { tag: 5 })] });
-  cases.valid(
-    "pad",
-    "A pad up to the end of the byte area is skipped.",
-    "frame.pad frame.skip frame.check ring.pad",
-    reading(plan),
-    reads([HI]),
-  );
+  cases.valid(reading(plan), {
+    name: "pad",
+    about: "A pad up to the end of the byte area is skipped.",
+    clauses: "frame.pad frame.skip frame.check ring.pad",
+    ...reads([HI]),
+  });
   const add = adder(cases, "frame/pad", plan.at[0]!);
   const clauses = "frame.pad frame.check";
   const skip = "frame.pad frame.skip frame.check ring.pad";
@@ -212,39 +210,35 @@ function addPads(cases: Cases): void {
   add("pad_flags", "A pad has no flags.", "flags", 1, "frame.flags", clauses);
   add("pad_reserved", "Its reserved byte is not 0.", "reserved", 1, "frame.reserved", clauses);
   const odd = { ...pad(64), codec: 77, tag: 0xffffffff, time: 9 };
-  cases.valid(
-    "pad_fields",
-    "Other fields of a pad are not checked.",
-    "frame.check frame.skip",
-    reading(pipe({ start: 192, frames: [odd, whole("hi", { tag: 5 })] })),
-    reads([HI]),
-  );
-  cases.valid(
-    "pad_long",
-    "A pad may take more than half the capacity.",
-    "frame.check frame.skip",
-    reading(pipe({ start: 96, frames: [pad(160), whole("hi", { tag: 5 })] })),
-    reads([HI]),
-  );
+  cases.valid(reading(pipe({ start: 192, frames: [odd, whole("hi", { tag: 5 })] })), {
+    name: "pad_fields",
+    about: "Other fields of a pad are not checked.",
+    clauses: "frame.check frame.skip",
+    ...reads([HI]),
+  });
+  cases.valid(reading(pipe({ start: 96, frames: [pad(160), whole("hi", { tag: 5 })] })), {
+    name: "pad_long",
+    about: "A pad may take more than half the capacity.",
+    clauses: "frame.check frame.skip",
+    ...reads([HI]),
+  });
   const inside = [firstOf(4, utf8("ab")), pad(32), part(utf8("cd"))];
-  cases.valid(
-    "pad_inside",
-    "A pad between the frames of one message.",
-    "frame.contiguous frame.skip",
-    reading(pipe({ start: 176, frames: inside })),
-    reads([message({ text: "abcd" })]),
-  );
+  cases.valid(reading(pipe({ start: 176, frames: inside })), {
+    name: "pad_inside",
+    about: "A pad between the frames of one message.",
+    clauses: "frame.contiguous frame.skip",
+    ...reads([message({ text: "abcd" })]),
+  });
 }
 
 function addEnds(cases: Cases): void {
   const plan = pipe({ frames: [whole("hi", { tag: 5 }), endFrame(), whole("more")] });
-  cases.valid(
-    "after_end",
-    "What stands behind `end` is not read.",
-    "frame.after_end frame.end pipe.end",
-    reading(plan),
-    reads([HI], "ended"),
-  );
+  cases.valid(reading(plan), {
+    name: "after_end",
+    about: "What stands behind `end` is not read.",
+    clauses: "frame.after_end frame.end pipe.end",
+    ...reads([HI], "ended"),
+  });
   const end = adder(cases, "frame/after_end", plan.at[1]!);
   const ends = "frame.end frame.check";
   const size = faults([HI], "frame.size");
@@ -256,15 +250,19 @@ function addEnds(cases: Cases): void {
   const other = field(plan.at[1]!, "frame_header", "kind", 128);
   const skipped = reads([HI, text("more")]);
   const about = "With an extension in its place, reading goes on.";
-  cases.invalid("no_end", about, "frame.after_end pipe.end", "frame/after_end", other, skipped);
+  cases.invalid("frame/after_end", other, {
+    name: "no_end",
+    about,
+    clauses: "frame.after_end pipe.end",
+    ...skipped,
+  });
   const odd = { ...endFrame(), codec: 9, tag: 8, time: 7 };
-  cases.valid(
-    "end_fields",
-    "Codec, tag and time of an `end` are not checked.",
-    "frame.check",
-    reading(pipe({ frames: [odd] })),
-    reads([], "ended"),
-  );
+  cases.valid(reading(pipe({ frames: [odd] })), {
+    name: "end_fields",
+    about: "Codec, tag and time of an `end` are not checked.",
+    clauses: "frame.check",
+    ...reads([], "ended"),
+  });
 }
 
 function addExtensions(cases: Cases): void {
@@ -279,13 +277,12 @@ function addExtensions(cases: Cases): void {
   });
   const frames = [extension(128), firstOf(4, utf8("ab")), extension(255), part(utf8("cd"))];
   const plan = pipe({ frames });
-  cases.valid(
-    "extension",
-    "Extension frames are skipped wherever they stand.",
-    "frame.skip frame.contiguous frame.check",
-    reading(plan),
-    reads([message({ text: "abcd" })]),
-  );
+  cases.valid(reading(plan), {
+    name: "extension",
+    about: "Extension frames are skipped wherever they stand.",
+    clauses: "frame.skip frame.contiguous frame.check",
+    ...reads([message({ text: "abcd" })]),
+  });
   const add = adder(cases, "frame/extension", plan.at[0]!);
   const clauses = "frame.skip frame.check";
   add("extension_size", "It is above half the capacity.", "size", 113, "frame.size", clauses);
@@ -304,13 +301,12 @@ function cancelled(): FramePlan[] {
 
 function addCancel(cases: Cases): void {
   const plan = pipe({ frames: cancelled() });
-  cases.valid(
-    "cancel",
-    "A writer gave up in the middle of a message.",
-    "frame.cancel pipe.cancelled frame.check pipe.owed",
-    reading(plan),
-    reads([{ report: "message.cancelled" }, HI]),
-  );
+  cases.valid(reading(plan), {
+    name: "cancel",
+    about: "A writer gave up in the middle of a message.",
+    clauses: "frame.cancel pipe.cancelled frame.check pipe.owed",
+    ...reads([{ report: "message.cancelled" }, HI]),
+  });
   const add = adder(cases, "frame/cancel", plan.at[1]!);
   const clauses = "frame.cancel frame.check pipe.cancelled pipe.owed";
   const skipped = "The cancel is skipped as an extension: the next message comes inside.";
@@ -319,14 +315,12 @@ function addCancel(cases: Cases): void {
   add("cancel_tag", "Another tag.", "tag", 5, "frame.sequence", clauses);
   add("cancel_kind", "Another kind.", "kind", 5, "frame.sequence", clauses);
   add("cancel_alone", "Only with `last`.", "flags", 4, "frame.flags", "frame.check");
-  cases.invalid(
-    "cancel_skipped",
-    "The cancel of a message that was dropped before is not reported.",
-    "pipe.cancelled pipe.report_once pipe.limit",
-    "frame/cancel",
-    member("limit", 8),
-    reads([{ report: "message.size" }, HI]),
-  );
+  cases.invalid("frame/cancel", member("limit", 8), {
+    name: "cancel_skipped",
+    about: "The cancel of a message that was dropped before is not reported.",
+    clauses: "pipe.cancelled pipe.report_once pipe.limit",
+    ...reads([{ report: "message.size" }, HI]),
+  });
 }
 
 function addWrites(cases: Cases): void {
@@ -334,13 +328,13 @@ function addWrites(cases: Cases): void {
   const hex = "80 81 82 83 84";
   const frames = "frame.header frame.whole frame.extent ring.publish ring.tail_owner";
   cases.valid(
-    "write_whole",
-    "One frame: 5 bytes, kind 3, codec 200, tag 0xfedcba98.",
-    `${frames} segment.little_endian`,
     writing(plan, {
       operations: [{ write: { kind: 3, codec: 200, tag: 0xfedcba98, hex } }, { take: true }],
     }),
     {
+      name: "write_whole",
+      about: "One frame: 5 bytes, kind 3, codec 200, tag 0xfedcba98.",
+      clauses: `${frames} segment.little_endian`,
       results: ["ok", drained([{ kind: 3, codec: 200, tag: 0xfedcba98, hex }])],
       bytes: [
         { offset: plan.data, hex: "05 00 00 00 03 03 c8 00 98 ba dc fe" },
@@ -348,26 +342,20 @@ function addWrites(cases: Cases): void {
       ],
     },
   );
-  cases.valid(
-    "write_end",
-    "`end` behind a message.",
-    "frame.end pipe.end frame.header",
-    writing(plan, { operations: [{ write: { codec: 1, text: "hi" } }, { end: true }] }),
-    {
-      results: ["ok", "ok"],
-      bytes: [{
-        offset: plan.data + 32,
-        hex: "00 00 00 00 02 00 00 00 00 00 00 00 00 00 00 00",
-        about: "end",
-      }],
-    },
-  );
+  cases.valid(writing(plan, { operations: [{ write: { codec: 1, text: "hi" } }, { end: true }] }), {
+    name: "write_end",
+    about: "`end` behind a message.",
+    clauses: "frame.end pipe.end frame.header",
+    results: ["ok", "ok"],
+    bytes: [{
+      offset: plan.data + 32,
+      hex: "00 00 00 00 02 00 00 00 00 00 00 00 00 00 00 00",
+      about: "end",
+    }],
+  });
   const large = writersPipe({ capacity: 512 });
   const long = bytesOf(300);
   cases.valid(
-    "write_parts",
-    "A message that is too large for one frame; how it is cut is the writer's choice.",
-    "frame.multipart frame.preamble frame.part frame.contiguous frame.extent",
     writing(large, {
       operations: [
         { write: { ...long, codec: 200, tag: 6 }, wait: true },
@@ -376,6 +364,9 @@ function addWrites(cases: Cases): void {
       ],
     }),
     {
+      name: "write_parts",
+      about: "A message that is too large for one frame; how it is cut is the writer's choice.",
+      clauses: "frame.multipart frame.preamble frame.part frame.contiguous frame.extent",
       results: [
         "ok",
         "ok",
@@ -384,35 +375,28 @@ function addWrites(cases: Cases): void {
     },
   );
   const late = writersPipe({ start: 0xffffffc0 });
-  cases.valid(
-    "write_pad",
-    "A frame of extent 80 does not fit the 64 bytes that are left: a pad fills them.",
-    "frame.pad ring.pad frame.extent",
-    writing(late, { operations: [{ write: bytesOf(64) }, { take: true }] }),
-    {
-      results: ["ok", drained([message(bytesOf(64))])],
-      bytes: [
-        {
-          offset: late.data + 192,
-          hex: "30 00 00 00 06 00 00 00 00 00 00 00 00 00 00 00",
-          about: "pad",
-        },
-        { offset: late.control, hex: "50 00 00 00", about: "tail" },
-      ],
-    },
-  );
-  cases.invalid(
-    "write_no_pad",
-    "A frame of extent 64 fits exactly: no pad.",
-    "frame.pad ring.pad",
-    "frame/write_pad",
-    member("operations.0.write.count", 48),
-    {
-      results: ["ok", drained([message(bytesOf(48))])],
-      bytes: [
-        { offset: late.data + 192, hex: "30 00 00 00 01 03 00 00", about: "header" },
-        { offset: late.control, hex: "00 00 00 00", about: "tail" },
-      ],
-    },
-  );
+  cases.valid(writing(late, { operations: [{ write: bytesOf(64) }, { take: true }] }), {
+    name: "write_pad",
+    about: "A frame of extent 80 does not fit the 64 bytes that are left: a pad fills them.",
+    clauses: "frame.pad ring.pad frame.extent",
+    results: ["ok", drained([message(bytesOf(64))])],
+    bytes: [
+      {
+        offset: late.data + 192,
+        hex: "30 00 00 00 06 00 00 00 00 00 00 00 00 00 00 00",
+        about: "pad",
+      },
+      { offset: late.control, hex: "50 00 00 00", about: "tail" },
+    ],
+  });
+  cases.invalid("frame/write_pad", member("operations.0.write.count", 48), {
+    name: "write_no_pad",
+    about: "A frame of extent 64 fits exactly: no pad.",
+    clauses: "frame.pad ring.pad",
+    results: ["ok", drained([message(bytesOf(48))])],
+    bytes: [
+      { offset: late.data + 192, hex: "30 00 00 00 01 03 00 00", about: "header" },
+      { offset: late.control, hex: "00 00 00 00", about: "tail" },
+    ],
+  });
 }

@@ -44,23 +44,20 @@ function addOrder(cases: Cases): void {
     ["end_flags", "frame.flags", { kind: 2, flags: 3, size: 0xfffffff0 }],
   ];
   for (const [name, code, frame] of frames) {
-    cases.valid(
-      `order_${name}`,
-      `The check for ${code} fails, and some behind it: the first counts.`,
-      "frame.check",
-      reading(pipe({ frames: [frame] }), { limit: 0 }),
-      faults([], code),
-    );
+    cases.valid(reading(pipe({ frames: [frame] }), { limit: 0 }), {
+      name: `order_${name}`,
+      about: `The check for ${code} fails, and some behind it: the first counts.`,
+      clauses: "frame.check",
+      ...faults([], code),
+    });
   }
   const { at } = pipe({ frames: [all] });
-  cases.invalid(
-    "order_last",
-    "The same frame as an extension is above half the capacity.",
-    "frame.check",
-    "frame/order_kind",
-    field(at[0]!, HEADER, "kind", 128),
-    faults([], "frame.size"),
-  );
+  cases.invalid("frame/order_kind", field(at[0]!, HEADER, "kind", 128), {
+    name: "order_last",
+    about: "The same frame as an extension is above half the capacity.",
+    clauses: "frame.check",
+    ...faults([], "frame.size"),
+  });
 }
 
 /** A message that is dropped at its first frame keeps the structure that all have. */
@@ -70,22 +67,19 @@ function addDropped(cases: Cases): void {
   const plan = pipe({ frames });
   const report = { report: "message.kind" };
   const clauses = "frame.check_total frame.check pipe.unknown_kind";
-  cases.valid(
-    "dropped",
-    "A call, to a reader that does not offer calls.",
+  cases.valid(reading(plan), {
+    name: "dropped",
+    about: "A call, to a reader that does not offer calls.",
     clauses,
-    reading(plan),
-    reads([report, text("hi")]),
-  );
+    ...reads([report, text("hi")]),
+  });
   const add = (name: string, about: string, at: number, key: string, value: number, code: string) =>
-    cases.invalid(
-      `dropped_${name}`,
+    cases.invalid("frame/dropped", field(plan.at[at]!, HEADER, key, value), {
+      name: `dropped_${name}`,
       about,
       clauses,
-      "frame/dropped",
-      field(plan.at[at]!, HEADER, key, value),
-      faults([report], code),
-    );
+      ...faults([report], code),
+    });
   add(
     "flags",
     "A frame behind the first has flags that no frame has.",
@@ -97,55 +91,49 @@ function addDropped(cases: Cases): void {
   add("empty", "A frame behind the first is empty.", 1, "size", 0, "frame.size");
   add("tag", "A frame behind the first has another tag.", 1, "tag", 1, "frame.sequence");
   add("inside", "A message inside it.", 1, "flags", 3, "frame.sequence");
-  cases.invalid(
-    "dropped_first",
-    "The first frame is checked like any other, its sum included.",
+  cases.invalid("frame/dropped", field(plan.at[0]! + 16, "message_preamble", "total", 2), {
+    name: "dropped_first",
+    about: "The first frame is checked like any other, its sum included.",
     clauses,
-    "frame/dropped",
-    field(plan.at[0]! + 16, "message_preamble", "total", 2),
-    faults([], "frame.total"),
-  );
-  cases.invalid(
-    "dropped_preamble",
-    "The last bytes of its preamble are not 0.",
+    ...faults([], "frame.total"),
+  });
+  cases.invalid("frame/dropped", field(plan.at[0]! + 16, "message_preamble", "reserved", 2 ** 40), {
+    name: "dropped_preamble",
+    about: "The last bytes of its preamble are not 0.",
     clauses,
-    "frame/dropped",
-    field(plan.at[0]! + 16, "message_preamble", "reserved", 2 ** 40),
-    faults([], "frame.reserved"),
-  );
+    ...faults([], "frame.reserved"),
+  });
   const large = pipe({ frames: [firstOf(6, utf8("abc")), part(utf8("def")), whole("hi")] });
-  cases.valid(
-    "dropped_for_size",
-    "A message above the limit.",
-    "frame.check_total frame.check pipe.limit",
-    reading(large, { limit: 2 }),
-    reads([{ report: "message.size" }, text("hi")]),
-  );
+  cases.valid(reading(large, { limit: 2 }), {
+    name: "dropped_for_size",
+    about: "A message above the limit.",
+    clauses: "frame.check_total frame.check pipe.limit",
+    ...reads([{ report: "message.size" }, text("hi")]),
+  });
   cases.invalid(
-    "dropped_for_size_first",
-    "Its first part alone is above the total, which is above the limit.",
-    "frame.check_total frame.check pipe.limit",
     "frame/dropped_for_size",
     field(large.at[0]! + 16, "message_preamble", "total", 2),
-    faults([], "frame.total"),
+    {
+      name: "dropped_for_size_first",
+      about: "Its first part alone is above the total, which is above the limit.",
+      clauses: "frame.check_total frame.check pipe.limit",
+      ...faults([], "frame.total"),
+    },
   );
   const cancel = part(utf8(""), { kind, flags: LAST + CANCEL });
   const cut = pipe({ frames: [frames[0]!, cancel, whole("hi")] });
-  cases.valid(
-    "dropped_cancelled",
-    "A call that is dropped, and then cancelled: it is reported once.",
-    `${clauses} pipe.report_once`,
-    reading(cut),
-    reads([report, text("hi")]),
-  );
-  cases.invalid(
-    "dropped_cancel_codec",
-    "A cancel of another codec.",
+  cases.valid(reading(cut), {
+    name: "dropped_cancelled",
+    about: "A call that is dropped, and then cancelled: it is reported once.",
+    clauses: `${clauses} pipe.report_once`,
+    ...reads([report, text("hi")]),
+  });
+  cases.invalid("frame/dropped_cancelled", field(cut.at[1]!, HEADER, "codec", 1), {
+    name: "dropped_cancel_codec",
+    about: "A cancel of another codec.",
     clauses,
-    "frame/dropped_cancelled",
-    field(cut.at[1]!, HEADER, "codec", 1),
-    faults([report], "frame.sequence"),
-  );
+    ...faults([report], "frame.sequence"),
+  });
 }
 
 function addExamples(cases: Cases): void {
@@ -164,13 +152,12 @@ function addExamples(cases: Cases): void {
   place(printed.bytes, printed.data, first);
   put(printed.bytes, printed.control, "ring_control", "tail", 0x80);
   const json = message({ codec, text: "[1,2]" });
-  cases.valid(
-    "example_printed",
-    "The first example of the chapter as it is printed, its fill not cleared.",
-    "frame.check frame.header frame.extent frame.end",
-    reading(printed),
-    reads([HI, json], "ended"),
-  );
+  cases.valid(reading(printed), {
+    name: "example_printed",
+    about: "The first example of the chapter as it is printed, its fill not cleared.",
+    clauses: "frame.check frame.header frame.extent frame.end",
+    ...reads([HI, json], "ended"),
+  });
   const second = fromChapter("frame", [
     "00  30 00 00 00  01 01 00 00  09 00 00 00  00 00 00 00",
     "10  2c 01 00 00 00 00 00 00   00 00 00 00 00 00 00 00",
@@ -180,20 +167,17 @@ function addExamples(cases: Cases): void {
   const cancelled = pipe();
   place(cancelled.bytes, cancelled.data, second);
   put(cancelled.bytes, cancelled.control, "ring_control", "tail", 0x50);
-  cases.valid(
-    "cancel_printed",
-    "The second example of the chapter as it is printed: a message that was given up.",
-    "frame.cancel frame.check pipe.cancelled",
-    reading(cancelled),
-    reads([{ report: "message.cancelled" }]),
-  );
+  cases.valid(reading(cancelled), {
+    name: "cancel_printed",
+    about: "The second example of the chapter as it is printed: a message that was given up.",
+    clauses: "frame.cancel frame.check pipe.cancelled",
+    ...reads([{ report: "message.cancelled" }]),
+  });
   const at = cancelled.data + 0x40;
-  cases.invalid(
-    "cancel_printed_tag",
-    "The cancel has another tag.",
-    "frame.cancel frame.check",
-    "frame/cancel_printed",
-    field(at, HEADER, "tag", 8),
-    faults([], "frame.sequence"),
-  );
+  cases.invalid("frame/cancel_printed", field(at, HEADER, "tag", 8), {
+    name: "cancel_printed_tag",
+    about: "The cancel has another tag.",
+    clauses: "frame.cancel frame.check",
+    ...faults([], "frame.sequence"),
+  });
 }

@@ -42,47 +42,60 @@ const ends = (items: Item[], end: string): Expectation => ({ results: [drained(i
 
 function addReads(cases: Cases): void {
   const taken = { results: [drained(json("hello", [1, 2, 3]))], bytes: [wordIs("signal", 0)] };
-  cases.valid(
-    "whole",
-    "A payload of two messages in one part; the reader gives the byte area back.",
-    "mailbox.check mailbox.section mailbox.payload mailbox.parts mailbox.signal_exchange " +
+  cases.valid(reading(whole('["hello",[1,2,3]]', 64)), {
+    name: "whole",
+    about: "A payload of two messages in one part; the reader gives the byte area back.",
+    clauses:
+      "mailbox.check mailbox.section mailbox.payload mailbox.parts mailbox.signal_exchange " +
       `mailbox.limit ${NO_CLOSE}`,
-    reading(whole('["hello",[1,2,3]]', 64)),
-    taken,
-  );
+    ...taken,
+  });
   cases.valid(
-    "reserved_words",
-    "The reserved words are not read.",
-    "mailbox.check mailbox.fault",
     reading({ ...whole('["hello",[1,2,3]]', 64), reserved: new Uint8Array(12).fill(255) }),
-    taken,
+    {
+      name: "reserved_words",
+      about: "The reserved words are not read.",
+      clauses: "mailbox.check mailbox.fault",
+      ...taken,
+    },
   );
   const blank = reading({ size: 33 });
-  cases.valid("blank", "Blank memory, a byte area of one.", "mailbox.section", blank, {
+  cases.valid(blank, {
+    name: "blank",
+    about: "Blank memory, a byte area of one.",
+    clauses: "mailbox.section",
     results: [drained([])],
     unchanged: true,
   });
   const size = { result: "mailbox.size", unchanged: true } as const;
   const short = "No byte area at all.";
   const shorter = member("image.size", 32);
-  cases.invalid("too_short", short, "mailbox.section", "mailbox/blank", shorter, size);
+  cases.invalid("mailbox/blank", shorter, {
+    name: "too_short",
+    about: short,
+    clauses: "mailbox.section",
+    ...size,
+  });
   const odd = "It begins between two words.";
   const change = member("memory_offset", 2);
-  cases.invalid("misaligned", odd, "mailbox.section", "mailbox/blank", change, size);
+  cases.invalid("mailbox/blank", change, {
+    name: "misaligned",
+    about: odd,
+    clauses: "mailbox.section",
+    ...size,
+  });
 }
 
 function addWords(cases: Cases): void {
   const add = (name: string, about: string, key: string, value: number, code: string) =>
-    cases.invalid(
+    cases.invalid("mailbox/whole", set(key, value), {
       name,
       about,
-      key === "signal" || key === "status"
+      clauses: key === "signal" || key === "status"
         ? "mailbox.check mailbox.fault mailbox.turn"
         : "mailbox.check mailbox.fault mailbox.parts",
-      "mailbox/whole",
-      set(key, value),
-      ends([], code),
-    );
+      ...ends([], code),
+    });
   add("signal_two", "A signal that nobody stores.", "signal", 2, "mailbox.signal");
   add("signal_minus_two", "A signal that nobody stores.", "signal", -2, "mailbox.signal");
   add("status_one", "A status that nobody stores.", "status", 1, "mailbox.signal");
@@ -93,14 +106,13 @@ function addWords(cases: Cases): void {
   add("count_most", "More parts than 2^31 - 1.", "part_count", -(2 ** 31), "mailbox.part");
   add("index_one", "The second part comes first.", "part_index", 1, "mailbox.part");
   add("index_most", "A part before the first.", "part_index", -1, "mailbox.part");
-  cases.invalid(
-    "not_yet",
-    "The byte area is the writer's: nothing is read.",
-    "mailbox.signal_exchange",
-    "mailbox/whole",
-    set("signal", 0),
-    { ...ends([], "nothing"), unchanged: true },
-  );
+  cases.invalid("mailbox/whole", set("signal", 0), {
+    name: "not_yet",
+    about: "The byte area is the writer's: nothing is read.",
+    clauses: "mailbox.signal_exchange",
+    ...ends([], "nothing"),
+    unchanged: true,
+  });
 }
 
 function addPayloads(cases: Cases): void {
@@ -108,7 +120,10 @@ function addPayloads(cases: Cases): void {
   const next = nextPart("[7]", 0, 1);
   const setting = reading(whole(content), [{ read: true }, next, { read: true }]);
   const clauses = "mailbox.bad_payload mailbox.payload";
-  cases.valid("text", "A text that is not ASCII.", clauses, setting, {
+  cases.valid(setting, {
+    name: "text",
+    about: "A text that is not ASCII.",
+    clauses,
     results: [drained(json("gr\u00fcn")), "ok", drained(json(7))],
   });
   const wrong: [string, string, Uint8Array, string][] = [
@@ -121,12 +136,14 @@ function addPayloads(cases: Cases): void {
   ];
   for (const [name, about, bytes, code] of wrong) {
     cases.invalid(
-      name,
-      `${about} It costs this payload alone.`,
-      clauses,
       "mailbox/text",
       { at: 0, structure: HEADER, field: "payload", hex: toHex(bytes) },
-      { results: [drained([{ report: code }]), "ok", drained(json(7))] },
+      {
+        name,
+        about: `${about} It costs this payload alone.`,
+        clauses,
+        results: [drained([{ report: code }]), "ok", drained(json(7))],
+      },
     );
   }
 }
@@ -153,33 +170,29 @@ function addParts(cases: Cases): void {
   ];
   const nothing = drained([]);
   const clauses = "mailbox.keep_parts mailbox.parts mailbox.check mailbox.fault mailbox.write_all";
-  const from = cases.valid(
-    "parts",
-    "Three parts, cut in the middle of a character, are kept from read to read.",
+  const from = cases.valid(reading(plan, operations), {
+    name: "parts",
+    about: "Three parts, cut in the middle of a character, are kept from read to read.",
     clauses,
-    reading(plan, operations),
-    {
-      results: [nothing, "ok", nothing, "ok", drained(json("\u20ac", [1]))],
-      bytes: [wordIs("signal", 0)],
-    },
-  );
+    results: [nothing, "ok", nothing, "ok", drained(json("\u20ac", [1]))],
+    bytes: [wordIs("signal", 0)],
+  });
   const add = (name: string, about: string, path: string, value: number) =>
-    cases.invalid(name, about, clauses, from, member(path, word(value)), {
+    cases.invalid(from, member(path, word(value)), {
+      name,
+      about,
+      clauses,
       results: [nothing, "ok", drained([], "mailbox.part"), "ok", drained([], "mailbox.part")],
     });
   add("count_changes", "The second part states another count.", "operations.1.set.2.hex", 4);
   add("index_again", "The first part comes twice.", "operations.1.set.3.hex", 0);
   add("index_skipped", "The second part is missing.", "operations.1.set.3.hex", 2);
-  cases.invalid(
-    "part_empty",
-    "The second part is empty.",
-    "mailbox.parts mailbox.check mailbox.fault",
-    from,
-    member("operations.1.set.1.hex", word(0)),
-    {
-      results: [nothing, "ok", drained([], "mailbox.length"), "ok", drained([], "mailbox.length")],
-    },
-  );
+  cases.invalid(from, member("operations.1.set.1.hex", word(0)), {
+    name: "part_empty",
+    about: "The second part is empty.",
+    clauses: "mailbox.parts mailbox.check mailbox.fault",
+    results: [nothing, "ok", drained([], "mailbox.length"), "ok", drained([], "mailbox.length")],
+  });
 }
 
 function addLimit(cases: Cases): void {
@@ -192,95 +205,82 @@ function addLimit(cases: Cases): void {
     { read: true },
   ];
   const one = drained(json(1));
-  const from = cases.valid(
-    "example",
-    "The example of the chapter, to a reader with just enough room; another payload behind it.",
-    "mailbox.limit mailbox.keep_parts",
-    { ...reading(plan, operations), limit: 17 },
-    { results: [drained([]), "ok", drained(json("hello", [1, 2, 3])), "ok", one] },
-  );
+  const from = cases.valid({ ...reading(plan, operations), limit: 17 }, {
+    name: "example",
+    about:
+      "The example of the chapter, to a reader with just enough room; another payload behind it.",
+    clauses: "mailbox.limit mailbox.keep_parts",
+    results: [drained([]), "ok", drained(json("hello", [1, 2, 3])), "ok", one],
+  });
   const report = drained([{ report: "message.size" }]);
-  cases.invalid(
-    "above_limit",
-    "A byte too much: the second part goes beyond the limit.",
-    "mailbox.limit",
-    from,
-    member("limit", 16),
-    { results: [drained([]), "ok", report, "ok", one] },
-  );
-  cases.invalid(
-    "above_limit_early",
-    "The first part goes beyond the limit; the rest is dropped without another word.",
-    "mailbox.limit",
-    from,
-    member("limit", 15),
-    { results: [report, "ok", drained([]), "ok", one] },
-  );
+  cases.invalid(from, member("limit", 16), {
+    name: "above_limit",
+    about: "A byte too much: the second part goes beyond the limit.",
+    clauses: "mailbox.limit",
+    results: [drained([]), "ok", report, "ok", one],
+  });
+  cases.invalid(from, member("limit", 15), {
+    name: "above_limit_early",
+    about: "The first part goes beyond the limit; the rest is dropped without another word.",
+    clauses: "mailbox.limit",
+    results: [report, "ok", drained([]), "ok", one],
+  });
 }
 
 function addClosed(cases: Cases): void {
   const add = (name: string, about: string, key: string) =>
-    cases.invalid(
+    cases.invalid("mailbox/whole", set(key, DISPOSED), {
       name,
-      `${about} A part that lies there is not read.`,
-      NO_CLOSE,
-      "mailbox/whole",
-      set(key, DISPOSED),
-      { ...ends([], "peer.closed"), unchanged: true },
-    );
+      about: `${about} A part that lies there is not read.`,
+      clauses: NO_CLOSE,
+      ...ends([], "peer.closed"),
+      unchanged: true,
+    });
   add("closed_status", "Only `status` says that the peer has closed.", "status");
   add("closed_signal", "Only `signal` says that the peer has closed.", "signal");
   const original = { ...whole("[1]"), length: -1, part_count: -1, part_index: -1 };
-  const from = cases.valid(
-    "original_closing",
-    "The original is storing -1 in all words; `signal` is the last that it reaches here.",
-    `mailbox.read_status mailbox.closed mailbox.closed_part`,
-    reading({ ...original, status: DISPOSED }),
-    ends([], "peer.closed"),
-  );
-  cases.invalid(
-    "not_closing",
-    "The same words while `status` is active: a peer that broke the mailbox.",
-    "mailbox.read_status mailbox.check mailbox.fault",
-    from,
-    set("status", 0),
-    ends([], "mailbox.length"),
-  );
+  const from = cases.valid(reading({ ...original, status: DISPOSED }), {
+    name: "original_closing",
+    about: "The original is storing -1 in all words; `signal` is the last that it reaches here.",
+    clauses: `mailbox.read_status mailbox.closed mailbox.closed_part`,
+    ...ends([], "peer.closed"),
+  });
+  cases.invalid(from, set("status", 0), {
+    name: "not_closing",
+    about: "The same words while `status` is active: a peer that broke the mailbox.",
+    clauses: "mailbox.read_status mailbox.check mailbox.fault",
+    ...ends([], "mailbox.length"),
+  });
 }
 
 function addWrites(cases: Cases): void {
   const values = ["hello", [1, 2, 3]];
   const operations: Operation[] = [{ write: { json: values }, wait: true }, { take: true }];
-  cases.valid(
-    "write",
-    "Two messages in one part.",
-    "mailbox.payload mailbox.parts mailbox.write mailbox.signal_exchange",
-    writing({ size: 128 }, operations),
-    { results: ["ok", drained(json(...values))] },
-  );
-  cases.invalid(
-    "write_waits",
-    "The byte area is the reader's: nothing of it is touched.",
-    "mailbox.write mailbox.signal_exchange",
-    "mailbox/write_once",
-    set("signal", MAY_READ),
-    { results: ["wait.timeout"], unchanged: true },
-  );
-  cases.valid(
-    "write_once",
-    "One message, into blank memory.",
-    "mailbox.write mailbox.parts",
-    writing({ size: 64 }, [{ write: { json: [1] }, wait: true }]),
-    {
-      results: ["ok"],
-      bytes: [
-        wordIs("signal", MAY_READ),
-        wordIs("part_count", 1),
-        wordIs("part_index", 0),
-        wordIs("status", 0),
-      ],
-    },
-  );
+  cases.valid(writing({ size: 128 }, operations), {
+    name: "write",
+    about: "Two messages in one part.",
+    clauses: "mailbox.payload mailbox.parts mailbox.write mailbox.signal_exchange",
+    results: ["ok", drained(json(...values))],
+  });
+  cases.invalid("mailbox/write_once", set("signal", MAY_READ), {
+    name: "write_waits",
+    about: "The byte area is the reader's: nothing of it is touched.",
+    clauses: "mailbox.write mailbox.signal_exchange",
+    results: ["wait.timeout"],
+    unchanged: true,
+  });
+  cases.valid(writing({ size: 64 }, [{ write: { json: [1] }, wait: true }]), {
+    name: "write_once",
+    about: "One message, into blank memory.",
+    clauses: "mailbox.write mailbox.parts",
+    results: ["ok"],
+    bytes: [
+      wordIs("signal", MAY_READ),
+      wordIs("part_count", 1),
+      wordIs("part_index", 0),
+      wordIs("status", 0),
+    ],
+  });
   const parts: Operation[] = [
     { write: { json: ["x".repeat(40)] }, wait: true },
     { take: true },
@@ -289,49 +289,39 @@ function addWrites(cases: Cases): void {
     { resume: true },
     { take: true },
   ];
-  cases.valid(
-    "write_full",
-    "A message of 44 bytes: the first of three parts fills the byte area.",
-    "mailbox.full_parts mailbox.parts",
-    writing({ size: 48 }, parts.slice(0, 1)),
-    {
-      results: ["wait.timeout"],
-      bytes: [wordIs("length", 16), wordIs("part_count", 3), wordIs("part_index", 0)],
-    },
-  );
-  const large = cases.valid(
-    "write_parts",
-    "A message of 44 bytes in parts of at most 16: each waits for the one before.",
-    "mailbox.parts mailbox.write_all mailbox.write mailbox.begun",
-    writing({ size: 48 }, parts),
-    {
-      results: [
-        "wait.timeout",
-        drained([]),
-        "wait.timeout",
-        drained([]),
-        "ok",
-        drained(json("x".repeat(40))),
-      ],
-    },
-  );
-  cases.invalid(
-    "write_two_parts",
-    "With parts of at most 32, two are enough.",
-    "mailbox.parts mailbox.write_all mailbox.begun",
-    large,
-    member("image.size", 64),
-    {
-      results: [
-        "wait.timeout",
-        drained([]),
-        "ok",
-        drained(json("x".repeat(40))),
-        "ok",
-        drained([]),
-      ],
-    },
-  );
+  cases.valid(writing({ size: 48 }, parts.slice(0, 1)), {
+    name: "write_full",
+    about: "A message of 44 bytes: the first of three parts fills the byte area.",
+    clauses: "mailbox.full_parts mailbox.parts",
+    results: ["wait.timeout"],
+    bytes: [wordIs("length", 16), wordIs("part_count", 3), wordIs("part_index", 0)],
+  });
+  const large = cases.valid(writing({ size: 48 }, parts), {
+    name: "write_parts",
+    about: "A message of 44 bytes in parts of at most 16: each waits for the one before.",
+    clauses: "mailbox.parts mailbox.write_all mailbox.write mailbox.begun",
+    results: [
+      "wait.timeout",
+      drained([]),
+      "wait.timeout",
+      drained([]),
+      "ok",
+      drained(json("x".repeat(40))),
+    ],
+  });
+  cases.invalid(large, member("image.size", 64), {
+    name: "write_two_parts",
+    about: "With parts of at most 32, two are enough.",
+    clauses: "mailbox.parts mailbox.write_all mailbox.begun",
+    results: [
+      "wait.timeout",
+      drained([]),
+      "ok",
+      drained(json("x".repeat(40))),
+      "ok",
+      drained([]),
+    ],
+  });
 }
 
 /** A payload that is begun comes first; one that is not is forgotten when its write times out. */
@@ -340,62 +330,53 @@ function addBegun(cases: Cases): void {
   const [take, resume]: Operation[] = [{ take: true }, { resume: true }];
   const nothing = drained([]);
   const unbegun = cases.valid(
-    "write_unbegun",
-    "A write times out before its first part is written: the next one stands alone.",
-    "mailbox.begun mailbox.write_all",
     writing(whole('["old"]', 64), [write("a"), take!, write("b"), take!, resume!, take!]),
     {
+      name: "write_unbegun",
+      about: "A write times out before its first part is written: the next one stands alone.",
+      clauses: "mailbox.begun mailbox.write_all",
       results: ["wait.timeout", drained(json("old")), "ok", drained(json("b")), "ok", nothing],
       bytes: [wordIs("signal", 0)],
     },
   );
-  cases.invalid(
-    "write_unbegun_not",
-    "The byte area is the writer's: the first write is done, and the second waits for its turn.",
-    "mailbox.begun mailbox.write",
-    unbegun,
-    set("signal", 0),
-    {
-      results: ["ok", drained(json("a")), "ok", drained(json("b")), "ok", nothing],
-      bytes: [wordIs("signal", 0)],
-    },
-  );
+  cases.invalid(unbegun, set("signal", 0), {
+    name: "write_unbegun_not",
+    about:
+      "The byte area is the writer's: the first write is done, and the second waits for its turn.",
+    clauses: "mailbox.begun mailbox.write",
+    results: ["ok", drained(json("a")), "ok", drained(json("b")), "ok", nothing],
+    bytes: [wordIs("signal", 0)],
+  });
   const large = "x".repeat(40);
   const done = ["ok", drained(json(large)), "ok", nothing];
   const rest = [resume!, take!, resume!, take!];
-  const begun = cases.valid(
-    "write_begun",
-    "A payload of two parts is begun, and its rest written when there is room for it.",
-    "mailbox.begun mailbox.write_all",
-    writing({ size: 64 }, [write(large), take!, resume!, ...rest]),
-    { results: ["wait.timeout", nothing, "ok", ...done] },
-  );
-  cases.invalid(
-    "write_begun_other",
-    "Another payload instead: refused, or behind the rest, and forgotten when it finds no room.",
-    "mailbox.begun mailbox.write_all",
-    begun,
-    member("operations.2", write("b")),
-    { results: ["wait.timeout", nothing, { one_of: ["refused", "wait.timeout"] }, ...done] },
-  );
+  const begun = cases.valid(writing({ size: 64 }, [write(large), take!, resume!, ...rest]), {
+    name: "write_begun",
+    about: "A payload of two parts is begun, and its rest written when there is room for it.",
+    clauses: "mailbox.begun mailbox.write_all",
+    results: ["wait.timeout", nothing, "ok", ...done],
+  });
+  cases.invalid(begun, member("operations.2", write("b")), {
+    name: "write_begun_other",
+    about:
+      "Another payload instead: refused, or behind the rest, and forgotten when it finds no room.",
+    clauses: "mailbox.begun mailbox.write_all",
+    results: ["wait.timeout", nothing, { one_of: ["refused", "wait.timeout"] }, ...done],
+  });
 }
 
 function addWriterFaults(cases: Cases): void {
   const add = (name: string, about: string, key: string, value: number, code: string) =>
-    cases.invalid(
+    cases.invalid("mailbox/write_once", set(key, value), {
       name,
       about,
-      code === "peer.closed"
+      clauses: code === "peer.closed"
         ? "mailbox.closed mailbox.write"
         : "mailbox.check mailbox.fault mailbox.write",
-      "mailbox/write_once",
-      set(key, value),
-      {
-        results: [code],
-        ...(code !== "peer.closed" &&
-          { bytes: [wordIs("status", DISPOSED), wordIs("signal", DISPOSED)] }),
-      },
-    );
+      results: [code],
+      ...(code !== "peer.closed" &&
+        { bytes: [wordIs("status", DISPOSED), wordIs("signal", DISPOSED)] }),
+    });
   add("write_signal", "A signal that nobody stores.", "signal", 77, "mailbox.signal");
   add("write_status", "A status that nobody stores.", "status", 1, "mailbox.signal");
   add("write_to_closed", "The reader has closed.", "signal", DISPOSED, "peer.closed");
@@ -409,35 +390,33 @@ function addClose(cases: Cases): void {
   for (
     const [name, role] of [["reader", "mailbox_reader"], ["writer", "mailbox_writer"]] as const
   ) {
-    const from = cases.valid(
-      `close_${name}`,
-      "A close stores -1 in two words, and leaves the others alone.",
-      "mailbox.close mailbox.closed",
-      { ...reading(plan, [{ close: true }]), role },
-      { results: ["ok"], bytes: [...closed, ...rest] },
-    );
-    cases.invalid(
-      `close_${name}_length`,
-      "Another length: it stays as it is.",
-      "mailbox.close",
-      from,
-      set("length", 7),
-      { results: ["ok"], bytes: [...closed, wordIs("length", 7), ...rest.slice(1)] },
-    );
+    const from = cases.valid({ ...reading(plan, [{ close: true }]), role }, {
+      name: `close_${name}`,
+      about: "A close stores -1 in two words, and leaves the others alone.",
+      clauses: "mailbox.close mailbox.closed",
+      results: ["ok"],
+      bytes: [...closed, ...rest],
+    });
+    cases.invalid(from, set("length", 7), {
+      name: `close_${name}_length`,
+      about: "Another length: it stays as it is.",
+      clauses: "mailbox.close",
+      results: ["ok"],
+      bytes: [...closed, wordIs("length", 7), ...rest.slice(1)],
+    });
   }
-  cases.valid(
-    "closed_here",
-    "A side that has closed the mailbox itself says so.",
-    "mailbox.closed mailbox.close",
-    reading(whole("[1]"), [{ close: true }, { read: true }]),
-    { results: ["ok", drained([], "pipe.closed")] },
-  );
+  cases.valid(reading(whole("[1]"), [{ close: true }, { read: true }]), {
+    name: "closed_here",
+    about: "A side that has closed the mailbox itself says so.",
+    clauses: "mailbox.closed mailbox.close",
+    results: ["ok", drained([], "pipe.closed")],
+  });
   const operations: Operation[] = [{ close: true }, { write: { json: [1] }, wait: true }];
-  cases.valid(
-    "write_closed_here",
-    "A side that has closed the mailbox itself writes nothing.",
-    "mailbox.closed mailbox.close",
-    writing({ size: 64 }, operations),
-    { results: ["ok", "pipe.closed"], bytes: closed },
-  );
+  cases.valid(writing({ size: 64 }, operations), {
+    name: "write_closed_here",
+    about: "A side that has closed the mailbox itself writes nothing.",
+    clauses: "mailbox.closed mailbox.close",
+    results: ["ok", "pipe.closed"],
+    bytes: closed,
+  });
 }

@@ -34,44 +34,39 @@ function addTurns(cases: Cases): void {
     ["writer", write, "peer.closed", "mailbox.signal"],
   ] as const;
   for (const [name, setting, closed, broken] of sides) {
-    const from = cases.valid(
-      `turn_${name}`,
-      "`signal` is in order, and `status` says closed.",
-      "mailbox.turn mailbox.closed",
-      setting,
-      { results: [closed] },
-    );
-    cases.invalid(
-      `turn_${name}_signal`,
-      "`signal` is broken, and `status` says closed: the first decides.",
-      "mailbox.turn",
-      from,
-      set("signal", 5),
-      { results: [broken] },
-    );
-    cases.invalid(
-      `turn_${name}_status`,
-      "`signal` is in order, and `status` is broken.",
-      "mailbox.turn",
-      from,
-      set("status", 7),
-      { results: [broken] },
-    );
-    const torn = cases.valid(
-      `turn_${name}_closing`,
-      "`signal` says closed, and `status` is broken: the first decides.",
-      "mailbox.turn mailbox.closed",
-      { ...setting, image: toImage(buildMailbox({ size: 64, signal: DISPOSED, status: 7 })) },
-      { results: [closed] },
-    );
-    cases.invalid(
-      `turn_${name}_both`,
-      "Both are broken.",
-      "mailbox.turn",
-      torn,
-      set("signal", 2),
-      { results: [broken] },
-    );
+    const from = cases.valid(setting, {
+      name: `turn_${name}`,
+      about: "`signal` is in order, and `status` says closed.",
+      clauses: "mailbox.turn mailbox.closed",
+      results: [closed],
+    });
+    cases.invalid(from, set("signal", 5), {
+      name: `turn_${name}_signal`,
+      about: "`signal` is broken, and `status` says closed: the first decides.",
+      clauses: "mailbox.turn",
+      results: [broken],
+    });
+    cases.invalid(from, set("status", 7), {
+      name: `turn_${name}_status`,
+      about: "`signal` is in order, and `status` is broken.",
+      clauses: "mailbox.turn",
+      results: [broken],
+    });
+    const torn = cases.valid({
+      ...setting,
+      image: toImage(buildMailbox({ size: 64, signal: DISPOSED, status: 7 })),
+    }, {
+      name: `turn_${name}_closing`,
+      about: "`signal` says closed, and `status` is broken: the first decides.",
+      clauses: "mailbox.turn mailbox.closed",
+      results: [closed],
+    });
+    cases.invalid(torn, set("signal", 2), {
+      name: `turn_${name}_both`,
+      about: "Both are broken.",
+      clauses: "mailbox.turn",
+      results: [broken],
+    });
   }
 }
 
@@ -82,36 +77,35 @@ function addFault(cases: Cases): void {
   const bytes = buildMailbox({ size: 48, part: utf8('["hello",[1,2,3]') });
   bytes.set(before);
   const image = toImage(bytes);
-  const from = cases.valid(
-    "fault",
-    "The second example of the chapter: the reader refuses the part, and closes the mailbox.",
-    "mailbox.check mailbox.fault mailbox.close",
-    { kind: "read", image, role: "mailbox_reader", limit: 4096, operations: [{ read: true }] },
-    {
-      results: [drained([], "mailbox.length")],
-      bytes: [{ offset: 0, hex: toHex(after), about: "all five words" }],
-    },
-  );
+  const from = cases.valid({
+    kind: "read",
+    image,
+    role: "mailbox_reader",
+    limit: 4096,
+    operations: [{ read: true }],
+  }, {
+    name: "fault",
+    about:
+      "The second example of the chapter: the reader refuses the part, and closes the mailbox.",
+    clauses: "mailbox.check mailbox.fault mailbox.close",
+    results: [drained([], "mailbox.length")],
+    bytes: [{ offset: 0, hex: toHex(after), about: "all five words" }],
+  });
   const closing = [wordIs("status", DISPOSED), wordIs("signal", DISPOSED)];
-  cases.invalid(
-    "fault_status",
-    "A broken `status` is found before the part, and is closed as well.",
-    "mailbox.check mailbox.fault mailbox.close mailbox.turn",
-    from,
-    set("status", 1),
-    { results: [drained([], "mailbox.signal")], bytes: [...closing, wordIs("length", 17)] },
-  );
-  cases.invalid(
-    "no_fault",
-    "A length of 16: the part is the first of two.",
-    "mailbox.check mailbox.fault mailbox.close",
-    from,
-    set("length", 16),
-    {
-      results: [drained([])],
-      bytes: [wordIs("status", 0), wordIs("signal", 0), wordIs("length", 16)],
-    },
-  );
+  cases.invalid(from, set("status", 1), {
+    name: "fault_status",
+    about: "A broken `status` is found before the part, and is closed as well.",
+    clauses: "mailbox.check mailbox.fault mailbox.close mailbox.turn",
+    results: [drained([], "mailbox.signal")],
+    bytes: [...closing, wordIs("length", 17)],
+  });
+  cases.invalid(from, set("length", 16), {
+    name: "no_fault",
+    about: "A length of 16: the part is the first of two.",
+    clauses: "mailbox.check mailbox.fault mailbox.close",
+    results: [drained([])],
+    bytes: [wordIs("status", 0), wordIs("signal", 0), wordIs("length", 16)],
+  });
 }
 
 /** The five words of a line of the chapter's table, which must be there. */
@@ -127,29 +121,27 @@ function addAnswers(cases: Cases): void {
   const again = [store("status", 0), store("signal", MAY_READ), store("length", 3)];
   const clauses = "mailbox.first_answer mailbox.check mailbox.fault";
   const add = (name: string, about: string, setting: Setting, before: Result, after: Result) => {
-    const from = cases.valid(`answer_${name}`, about, clauses, setting, {
+    const from = cases.valid(setting, {
+      name: `answer_${name}`,
+      about,
+      clauses,
       results: [before, "ok", after],
       bytes: [wordIs("status", DISPOSED)],
     });
-    cases.invalid(
-      `answer_${name}_restored`,
-      `${about} The words are in order again: the answer stays.`,
+    cases.invalid(from, member("operations.1", { set: again }), {
+      name: `answer_${name}_restored`,
+      about: `${about} The words are in order again: the answer stays.`,
       clauses,
-      from,
-      member("operations.1", { set: again }),
-      { results: [before, "ok", after], bytes: [wordIs("status", 0)] },
-    );
-    cases.invalid(
-      `answer_${name}_own_close`,
-      `${about} The own close comes first.`,
-      `${clauses} mailbox.closed`,
-      from,
-      member("operations.1", { close: true }),
-      {
-        results: [before, "ok", typeof after === "string" ? "pipe.closed" : closed],
-        bytes: [wordIs("status", DISPOSED)],
-      },
-    );
+      results: [before, "ok", after],
+      bytes: [wordIs("status", 0)],
+    });
+    cases.invalid(from, member("operations.1", { close: true }), {
+      name: `answer_${name}_own_close`,
+      about: `${about} The own close comes first.`,
+      clauses: `${clauses} mailbox.closed`,
+      results: [before, "ok", typeof after === "string" ? "pipe.closed" : closed],
+      bytes: [wordIs("status", DISPOSED)],
+    });
   };
   const closed = drained([], "pipe.closed");
   const read: Operation[] = [{ read: true }, { set: closing }, { read: true }];
@@ -166,36 +158,33 @@ function addAnswers(cases: Cases): void {
 function addRest(cases: Cases): void {
   const operations: Operation[] = [{ read: 1 }, { set: [store("length", 7)] }, { read: true }];
   const first = { items: json(1) };
-  const from = cases.valid(
-    "rest",
-    "The messages of one payload are asked for one after the other.",
-    "mailbox.closed mailbox.first_answer",
-    reading(whole("[1,2,3]"), operations),
-    { results: [first, "ok", drained(json(2, 3))] },
-  );
+  const from = cases.valid(reading(whole("[1,2,3]"), operations), {
+    name: "rest",
+    about: "The messages of one payload are asked for one after the other.",
+    clauses: "mailbox.closed mailbox.first_answer",
+    results: [first, "ok", drained(json(2, 3))],
+  });
+  cases.invalid(from, member("operations.1", { close: true }), {
+    name: "rest_own_close",
+    about: "The own close drops the rest.",
+    clauses: "mailbox.closed mailbox.first_answer",
+    results: [first, "ok", drained([], "pipe.closed")],
+  });
+  cases.invalid(from, member("operations.1", { set: [store("signal", 5)] }), {
+    name: "rest_fault",
+    about: "The rest comes before a fault.",
+    clauses: "mailbox.first_answer",
+    results: [first, "ok", drained(json(2, 3), "mailbox.signal")],
+  });
   cases.invalid(
-    "rest_own_close",
-    "The own close drops the rest.",
-    "mailbox.closed mailbox.first_answer",
-    from,
-    member("operations.1", { close: true }),
-    { results: [first, "ok", drained([], "pipe.closed")] },
-  );
-  cases.invalid(
-    "rest_fault",
-    "The rest comes before a fault.",
-    "mailbox.first_answer",
-    from,
-    member("operations.1", { set: [store("signal", 5)] }),
-    { results: [first, "ok", drained(json(2, 3), "mailbox.signal")] },
-  );
-  cases.invalid(
-    "rest_peer_closed",
-    "The peer's close does not.",
-    "mailbox.closed mailbox.first_answer",
     from,
     member("operations.1", { set: [store("status", DISPOSED), store("signal", DISPOSED)] }),
-    { results: [first, "ok", drained(json(2, 3), "peer.closed")] },
+    {
+      name: "rest_peer_closed",
+      about: "The peer's close does not.",
+      clauses: "mailbox.closed mailbox.first_answer",
+      results: [first, "ok", drained(json(2, 3), "peer.closed")],
+    },
   );
 }
 
@@ -212,31 +201,27 @@ function addCloseAgain(cases: Cases): void {
   ] as const;
   for (const [name, setting, call, answer] of sides) {
     const closed = answer("peer.closed");
-    const from = cases.valid(
-      `close_again_${name}`,
-      "The peer has closed, and a plain store has overwritten it: the own close stores -1 again.",
-      "mailbox.close",
-      setting(plan, [call, over, close]),
-      { results: [closed, "ok", "ok"], bytes: both },
-    );
-    cases.invalid(
-      `close_again_${name}_broken`,
-      "The same on a mailbox that a fault has closed.",
-      "mailbox.close mailbox.check mailbox.fault",
-      from,
-      set("signal", 5),
-      { results: [answer("mailbox.signal"), "ok", "ok"], bytes: both },
-    );
-    cases.invalid(
-      `close_again_${name}_not`,
-      "A call in place of the close answers as before, and stores nothing.",
-      "mailbox.close mailbox.first_answer",
-      from,
-      member("operations.2", call),
-      {
-        results: [closed, "ok", closed],
-        bytes: [wordIs("status", DISPOSED), wordIs("signal", MAY_READ)],
-      },
-    );
+    const from = cases.valid(setting(plan, [call, over, close]), {
+      name: `close_again_${name}`,
+      about:
+        "The peer has closed, and a plain store has overwritten it: the own close stores -1 again.",
+      clauses: "mailbox.close",
+      results: [closed, "ok", "ok"],
+      bytes: both,
+    });
+    cases.invalid(from, set("signal", 5), {
+      name: `close_again_${name}_broken`,
+      about: "The same on a mailbox that a fault has closed.",
+      clauses: "mailbox.close mailbox.check mailbox.fault",
+      results: [answer("mailbox.signal"), "ok", "ok"],
+      bytes: both,
+    });
+    cases.invalid(from, member("operations.2", call), {
+      name: `close_again_${name}_not`,
+      about: "A call in place of the close answers as before, and stores nothing.",
+      clauses: "mailbox.close mailbox.first_answer",
+      results: [closed, "ok", closed],
+      bytes: [wordIs("status", DISPOSED), wordIs("signal", MAY_READ)],
+    });
   }
 }

@@ -53,94 +53,83 @@ function addPeerStates(cases: Cases): void {
   const state = (value: number) => field(recordAt(0), "endpoint_record", "state", value);
   const open = pipe({ frames: [whole("hi"), whole("last")] });
   const items = [HI, text("last")];
-  cases.valid(
-    "open",
-    "Everything is read, and more may come.",
-    "pipe.drain pipe.supervisor",
-    reading(open),
-    { results: [drained(items)], bytes: [controlIs(open, "head", 64)] },
-  );
+  cases.valid(reading(open), {
+    name: "open",
+    about: "Everything is read, and more may come.",
+    clauses: "pipe.drain pipe.supervisor",
+    results: [drained(items)],
+    bytes: [controlIs(open, "head", 64)],
+  });
   const add = (name: string, about: string, value: number, end: string, reason?: string) =>
-    cases.invalid(
+    cases.invalid("pipe/open", state(value), {
       name,
       about,
-      reason ? "pipe.drain pipe.supervisor" : "pipe.drain",
-      "pipe/open",
-      state(value),
-      { results: [drained(items, end, reason)], bytes: [stateIs(0, value)] },
-    );
+      clauses: reason ? "pipe.drain pipe.supervisor" : "pipe.drain",
+      results: [drained(items, end, reason)],
+      bytes: [stateIs(0, value)],
+    });
   add("closed", "The writer has closed: what it published comes first.", CLOSED, "peer.closed");
   for (const reason of ["peer.terminated", "peer.lost", "ring.cursor"]) {
     const name = reason.replace(".", "_");
     add(name, `The writer is marked: ${reason}.`, failed(reason), "peer.failed", reason);
   }
   const ended = pipe({ frames: [whole("hi"), endFrame()] });
-  cases.valid(
-    "ended",
-    "The stream has ended.",
-    "pipe.end_once pipe.end",
-    reading(ended),
-    reads([HI], "ended"),
-  );
+  cases.valid(reading(ended), {
+    name: "ended",
+    about: "The stream has ended.",
+    clauses: "pipe.end_once pipe.end",
+    ...reads([HI], "ended"),
+  });
   const closed = pipe({ frames: [whole("hi"), endFrame()], states: [CLOSED, 0] });
-  cases.valid(
-    "ended_and_closed",
-    "The stream has ended, and the writer has closed: the end counts.",
-    "pipe.end_once pipe.drain",
-    reading(closed),
-    { results: [drained([HI], "ended")], bytes: [stateIs(0, CLOSED)] },
-  );
-  cases.invalid(
-    "closed_without_end",
-    "An extension frame stands in place of the `end`.",
-    "pipe.end_once pipe.drain",
-    "pipe/ended_and_closed",
-    field(closed.at[1]!, "frame_header", "kind", 200),
-    { results: [drained([HI], "peer.closed")] },
-  );
+  cases.valid(reading(closed), {
+    name: "ended_and_closed",
+    about: "The stream has ended, and the writer has closed: the end counts.",
+    clauses: "pipe.end_once pipe.drain",
+    results: [drained([HI], "ended")],
+    bytes: [stateIs(0, CLOSED)],
+  });
+  cases.invalid("pipe/ended_and_closed", field(closed.at[1]!, "frame_header", "kind", 200), {
+    name: "closed_without_end",
+    about: "An extension frame stands in place of the `end`.",
+    clauses: "pipe.end_once pipe.drain",
+    results: [drained([HI], "peer.closed")],
+  });
 }
 
 function addTruncated(cases: Cases): void {
   const cut = pipe({ frames: [firstOf(9, utf8("abc")), endFrame()] });
-  cases.valid(
-    "truncated",
-    "The stream ends in the middle of a message.",
-    "pipe.truncated",
-    reading(cut),
-    reads([{ report: "message.truncated" }], "ended"),
-  );
-  cases.invalid(
-    "truncated_dropped",
-    "The message was dropped at its first frame: it is not reported again.",
-    "pipe.truncated pipe.report_once pipe.limit",
-    "pipe/truncated",
-    member("limit", 8),
-    reads([{ report: "message.size" }], "ended"),
-  );
+  cases.valid(reading(cut), {
+    name: "truncated",
+    about: "The stream ends in the middle of a message.",
+    clauses: "pipe.truncated",
+    ...reads([{ report: "message.truncated" }], "ended"),
+  });
+  cases.invalid("pipe/truncated", member("limit", 8), {
+    name: "truncated_dropped",
+    about: "The message was dropped at its first frame: it is not reported again.",
+    clauses: "pipe.truncated pipe.report_once pipe.limit",
+    ...reads([{ report: "message.size" }], "ended"),
+  });
   const plan = pipe({ frames: [firstOf(6, utf8("abc")), part(utf8("def")), endFrame()] });
-  cases.valid(
-    "complete",
-    "The stream ends behind the last part.",
-    "pipe.truncated",
-    reading(plan),
-    reads([message({ text: "abcdef" })], "ended"),
-  );
-  cases.invalid(
-    "last_missing",
-    "The last part is an extension frame.",
-    "pipe.truncated",
-    "pipe/complete",
-    field(plan.at[1]!, "frame_header", "kind", 128),
-    reads([{ report: "message.truncated" }], "ended"),
-  );
+  cases.valid(reading(plan), {
+    name: "complete",
+    about: "The stream ends behind the last part.",
+    clauses: "pipe.truncated",
+    ...reads([message({ text: "abcdef" })], "ended"),
+  });
+  cases.invalid("pipe/complete", field(plan.at[1]!, "frame_header", "kind", 128), {
+    name: "last_missing",
+    about: "The last part is an extension frame.",
+    clauses: "pipe.truncated",
+    ...reads([{ report: "message.truncated" }], "ended"),
+  });
   const closed = pipe({ frames: [firstOf(6, utf8("abc"))], states: [CLOSED, 0] });
-  cases.valid(
-    "closed_inside",
-    "The writer has closed in the middle of a message: nothing more will come of it.",
-    "pipe.drain",
-    reading(closed),
-    reads([], "peer.closed"),
-  );
+  cases.valid(reading(closed), {
+    name: "closed_inside",
+    about: "The writer has closed in the middle of a message: nothing more will come of it.",
+    clauses: "pipe.drain",
+    ...reads([], "peer.closed"),
+  });
 }
 
 function addKinds(cases: Cases): void {
@@ -155,69 +144,58 @@ function addKinds(cases: Cases): void {
     ...kinds.map((kind) => message({ kind, codec: 1, tag: kind, text: "x" })),
     message({ kind: kinds[0]!, text: "abc" }),
   ];
-  cases.valid(
-    "calls",
-    "A reader that offers calls gets calls, returns and throws.",
-    "pipe.unknown_kind",
-    reading(pipe({ frames }), { calls: true }),
-    reads([...calls, HI]),
-  );
+  cases.valid(reading(pipe({ frames }), { calls: true }), {
+    name: "calls",
+    about: "A reader that offers calls gets calls, returns and throws.",
+    clauses: "pipe.unknown_kind",
+    ...reads([...calls, HI]),
+  });
   const reports = calls.map(() => ({ report: "message.kind" }));
-  cases.invalid(
-    "no_calls",
-    "One that does not reports each once, also one of several frames.",
-    "pipe.unknown_kind pipe.report_once",
-    "pipe/calls",
-    member("calls", false),
-    reads([...reports, HI]),
-  );
+  cases.invalid("pipe/calls", member("calls", false), {
+    name: "no_calls",
+    about: "One that does not reports each once, also one of several frames.",
+    clauses: "pipe.unknown_kind pipe.report_once",
+    ...reads([...reports, HI]),
+  });
   const large = [firstOf(9, utf8("abcd"), { kind: kinds[0]! }), part(utf8("efghi"), { kind: 3 })];
-  cases.valid(
-    "call_above_limit",
-    "A call above the limit, to a reader that offers calls.",
-    "pipe.limit pipe.unknown_kind",
-    reading(pipe({ frames: [...large, whole("hi")] }), { calls: true, limit: 8 }),
-    reads([{ report: "message.size" }, HI]),
-  );
-  cases.invalid(
-    "kind_before_size",
-    "The kind is looked at before the size.",
-    "pipe.limit pipe.unknown_kind",
-    "pipe/call_above_limit",
-    member("calls", false),
-    reads([{ report: "message.kind" }, HI]),
-  );
+  cases.valid(reading(pipe({ frames: [...large, whole("hi")] }), { calls: true, limit: 8 }), {
+    name: "call_above_limit",
+    about: "A call above the limit, to a reader that offers calls.",
+    clauses: "pipe.limit pipe.unknown_kind",
+    ...reads([{ report: "message.size" }, HI]),
+  });
+  cases.invalid("pipe/call_above_limit", member("calls", false), {
+    name: "kind_before_size",
+    about: "The kind is looked at before the size.",
+    clauses: "pipe.limit pipe.unknown_kind",
+    ...reads([{ report: "message.kind" }, HI]),
+  });
 }
 
 function addLimits(cases: Cases): void {
   const parts = [firstOf(6, utf8("abc")), part(utf8("def"))];
   const plan = pipe({ frames: [whole("sixsix"), ...parts, whole("hi")] });
   const clauses = "pipe.limit pipe.total_trust pipe.report_once";
-  cases.valid(
-    "at_limit",
-    "Messages as large as the limit.",
+  cases.valid(reading(plan, { limit: 6 }), {
+    name: "at_limit",
+    about: "Messages as large as the limit.",
     clauses,
-    reading(plan, { limit: 6 }),
-    reads([text("sixsix"), message({ text: "abcdef" }), HI]),
-  );
+    ...reads([text("sixsix"), message({ text: "abcdef" }), HI]),
+  });
   const size = { report: "message.size" };
-  cases.invalid(
-    "above_limit",
-    "Messages that are a byte larger than the limit.",
-    "pipe.limit pipe.report_once",
-    "pipe/at_limit",
-    member("limit", 5),
-    reads([size, size, HI]),
-  );
+  cases.invalid("pipe/at_limit", member("limit", 5), {
+    name: "above_limit",
+    about: "Messages that are a byte larger than the limit.",
+    clauses: "pipe.limit pipe.report_once",
+    ...reads([size, size, HI]),
+  });
   for (const total of [7, 2 ** 32, 2 ** 53 - 1]) {
-    cases.invalid(
-      `total_${total.toString(16)}`,
-      "The preamble states more than the limit.",
-      `${clauses} frame.check_total`,
-      "pipe/at_limit",
-      field(plan.at[1]! + 16, "message_preamble", "total", total),
-      reads([text("sixsix"), size, HI]),
-    );
+    cases.invalid("pipe/at_limit", field(plan.at[1]! + 16, "message_preamble", "total", total), {
+      name: `total_${total.toString(16)}`,
+      about: "The preamble states more than the limit.",
+      clauses: `${clauses} frame.check_total`,
+      ...reads([text("sixsix"), size, HI]),
+    });
   }
   const middle = pipe({
     frames: [
@@ -227,33 +205,29 @@ function addLimits(cases: Cases): void {
       whole("hi"),
     ],
   });
-  cases.valid(
-    "cancelled_behind_parts",
-    "The parts of a message that was given up are dropped.",
-    "pipe.cancelled pipe.report_once",
-    reading(middle),
-    reads([{ report: "message.cancelled" }, HI]),
-  );
+  cases.valid(reading(middle), {
+    name: "cancelled_behind_parts",
+    about: "The parts of a message that was given up are dropped.",
+    clauses: "pipe.cancelled pipe.report_once",
+    ...reads([{ report: "message.cancelled" }, HI]),
+  });
 }
 
 function addAtOnce(cases: Cases): void {
   const plan = pipe({ frames: [firstOf(6, utf8("abc"), { kind: kindOf("call") })] });
-  const from = cases.valid(
-    "begun",
-    "The first part of a call; the rest has not come.",
-    "pipe.keep_parts pipe.drop_parts pipe.limit pipe.unknown_kind",
-    reading(plan, { calls: true, limit: 6 }),
-    reads([]),
-  );
+  const from = cases.valid(reading(plan, { calls: true, limit: 6 }), {
+    name: "begun",
+    about: "The first part of a call; the rest has not come.",
+    clauses: "pipe.keep_parts pipe.drop_parts pipe.limit pipe.unknown_kind",
+    ...reads([]),
+  });
   const add = (name: string, key: string, value: unknown, report: string, clauses: string) =>
-    cases.invalid(
+    cases.invalid(from, member(key, value), {
       name,
-      "What is lost is reported at once, before the rest has come.",
+      about: "What is lost is reported at once, before the rest has come.",
       clauses,
-      from,
-      member(key, value),
-      reads([{ report }]),
-    );
+      ...reads([{ report }]),
+    });
   add("begun_too_large", "limit", 5, "message.size", "pipe.limit pipe.report_once");
   add("begun_unknown", "calls", false, "message.kind", "pipe.unknown_kind pipe.report_once");
 }
@@ -278,31 +252,25 @@ function addParts(cases: Cases): void {
   mustHold(first.bytes, first.data, fromChapter("pipe", top));
   const behind = ["f0  00 00 00 00 06 00 00 00", "00  08 00 00 00 01 02 00 00"];
   mustHold(after.bytes, after.data, fromChapter("pipe", behind));
-  cases.valid(
-    "example",
-    "The example of the chapter: the parts are kept between two reads, and their space given back.",
-    "pipe.keep_parts pipe.drop_parts ring.release_all pipe.order frame.preamble",
-    reading(first, { operations }),
-    {
-      results: [drained([]), "ok", drained([message(bytesOf(200))])],
-      bytes: [controlIs(first, "head", 288), controlIs(first, "reader_wants", 0)],
-    },
-  );
-  cases.invalid(
-    "kept_and_total",
-    "The parts that were kept count: the total is one more.",
-    "pipe.keep_parts pipe.drop_parts ring.release_all frame.preamble",
-    "pipe/example",
-    field(first.at[0]! + 16, "message_preamble", "total", 201),
-    {
-      results: [drained([]), "ok", drained([], "frame.total")],
-      // Whether the pad before the fault was given back is the reader's own choice.
-      bytes: [
-        controlIsOneOf(first, "head", [240, 256]),
-        stateIs(0, failed("frame.total")),
-      ],
-    },
-  );
+  cases.valid(reading(first, { operations }), {
+    name: "example",
+    about:
+      "The example of the chapter: the parts are kept between two reads, and their space given back.",
+    clauses: "pipe.keep_parts pipe.drop_parts ring.release_all pipe.order frame.preamble",
+    results: [drained([]), "ok", drained([message(bytesOf(200))])],
+    bytes: [controlIs(first, "head", 288), controlIs(first, "reader_wants", 0)],
+  });
+  cases.invalid("pipe/example", field(first.at[0]! + 16, "message_preamble", "total", 201), {
+    name: "kept_and_total",
+    about: "The parts that were kept count: the total is one more.",
+    clauses: "pipe.keep_parts pipe.drop_parts ring.release_all frame.preamble",
+    results: [drained([]), "ok", drained([], "frame.total")],
+    // Whether the pad before the fault was given back is the reader's own choice.
+    bytes: [
+      controlIsOneOf(first, "head", [240, 256]),
+      stateIs(0, failed("frame.total")),
+    ],
+  });
 }
 
 /** What is left of a message whose parts were dropped with the report of its writer's state. */
@@ -321,7 +289,10 @@ function addDroppedParts(cases: Cases): void {
     const setting = reading(plan, { operations });
     return [
       plan,
-      cases.valid(name, `${about} ${fact}`, clauses, setting, {
+      cases.valid(setting, {
+        name,
+        about: `${about} ${fact}`,
+        clauses,
         results: ["ok", drained([], "peer.closed"), "ok", last],
       }),
     ] as const;
@@ -333,23 +304,20 @@ function addDroppedParts(cases: Cases): void {
     [part(utf8("def")), whole("hi")],
     gone,
   );
-  cases.invalid(
-    "parts_dropped_inside",
-    "What still comes of it is checked all the same.",
-    `${clauses} frame.check`,
-    from,
-    field(plan.at[1]!, "frame_header", "flags", 3),
-    { results: ["ok", drained([], "peer.closed"), "ok", drained([], "frame.sequence")] },
-  );
+  cases.invalid(from, field(plan.at[1]!, "frame_header", "flags", 3), {
+    name: "parts_dropped_inside",
+    about: "What still comes of it is checked all the same.",
+    clauses: `${clauses} frame.check`,
+    results: ["ok", drained([], "peer.closed"), "ok", drained([], "frame.sequence")],
+  });
   for (const [name, total] of [["less", 5], ["more", 7]] as const) {
-    cases.invalid(
-      `parts_dropped_${name}`,
-      `Its parts are 6 bytes and its total is ${total}: that they add up is checked as well.`,
-      `${clauses} frame.check frame.check_total`,
-      from,
-      field(plan.at[0]! + 16, "message_preamble", "total", total),
-      { results: ["ok", drained([], "peer.closed"), "ok", drained([], "frame.total")] },
-    );
+    cases.invalid(from, field(plan.at[0]! + 16, "message_preamble", "total", total), {
+      name: `parts_dropped_${name}`,
+      about:
+        `Its parts are 6 bytes and its total is ${total}: that they add up is checked as well.`,
+      clauses: `${clauses} frame.check frame.check_total`,
+      results: ["ok", drained([], "peer.closed"), "ok", drained([], "frame.total")],
+    });
   }
   const cancel = part(utf8(""), { flags: LAST + CANCEL });
   add("parts_dropped_cancel", "its cancel is skipped.", [cancel, whole("hi")], gone);
@@ -364,26 +332,24 @@ function addOwnStates(cases: Cases): void {
     { set: [{ offset, hex: word(ATTACHED) }] },
     { read: true },
   ];
-  const from = cases.valid(
-    "own_attached",
-    "The reader's own state is attached.",
-    "pipe.close_frees",
-    reading(plan, { operations }),
-    { results: [drained([HI]), "ok", drained([])] },
-  );
+  const from = cases.valid(reading(plan, { operations }), {
+    name: "own_attached",
+    about: "The reader's own state is attached.",
+    clauses: "pipe.close_frees",
+    results: [drained([HI]), "ok", drained([])],
+  });
   const ends = [
     [CLOSED, "pipe.closed", "closed"],
     [failed("frame.kind"), "pipe.failed", "failed"],
   ] as const;
   for (const [state, code, name] of ends) {
-    cases.invalid(
-      `own_${name}`,
-      `A supervisor, or the peer, has marked this endpoint ${name}.`,
-      "pipe.close_frees",
-      from,
-      member("operations.1.set.0.hex", word(state)),
-      { results: [drained([HI]), "ok", drained([], code)], bytes: [stateIs(1, state)] },
-    );
+    cases.invalid(from, member("operations.1.set.0.hex", word(state)), {
+      name: `own_${name}`,
+      about: `A supervisor, or the peer, has marked this endpoint ${name}.`,
+      clauses: "pipe.close_frees",
+      results: [drained([HI]), "ok", drained([], code)],
+      bytes: [stateIs(1, state)],
+    });
   }
 }
 
@@ -391,49 +357,48 @@ function addWrites(cases: Cases): void {
   const plan = writersPipe();
   const two = [message({ text: "one" }), message({ text: "two" })];
   const from = cases.valid(
-    "write_two",
-    "Two messages, in order.",
-    "pipe.order pipe.end ring.publish",
     writing(plan, {
       operations: [{ write: { text: "one" } }, { write: { text: "two" } }, { take: true }],
     }),
-    { results: ["ok", "ok", drained(two)], bytes: [controlIs(plan, "tail", 64)] },
-  );
-  cases.invalid(
-    "write_after_end",
-    "Nothing is written behind `end`.",
-    "pipe.end",
-    from,
-    member("operations.0", { end: true }),
-    { results: ["ok", "pipe.ended", drained([], "ended")], bytes: [controlIs(plan, "tail", 16)] },
-  );
-  cases.invalid(
-    "write_after_close",
-    "Nothing is written once the endpoint is closed.",
-    "pipe.close pipe.close_stores pipe.close_frees",
-    from,
-    member("operations.0", { close: true }),
-    { results: ["ok", "pipe.closed", drained([])], bytes: [stateIs(0, CLOSED)] },
-  );
-  const long = bytesOf(120);
-  const placed = cases.valid(
-    "try_write_parts",
-    "There is room for all frames of a message that is too large for one.",
-    "pipe.try_write",
-    writing(plan, { operations: [{ write: { hex: "" } }, { write: long }, { take: true }] }),
-    { results: ["ok", "ok", drained([message({ hex: "" }), message(long)])] },
-  );
-  cases.invalid(
-    "try_write_none",
-    "There is room for some of them: none is placed.",
-    "pipe.try_write",
-    placed,
-    member("operations.0.write", bytesOf(112)),
     {
-      results: ["ok", "full", drained([message(bytesOf(112))])],
-      bytes: [controlIs(plan, "tail", 128)],
+      name: "write_two",
+      about: "Two messages, in order.",
+      clauses: "pipe.order pipe.end ring.publish",
+      results: ["ok", "ok", drained(two)],
+      bytes: [controlIs(plan, "tail", 64)],
     },
   );
+  cases.invalid(from, member("operations.0", { end: true }), {
+    name: "write_after_end",
+    about: "Nothing is written behind `end`.",
+    clauses: "pipe.end",
+    results: ["ok", "pipe.ended", drained([], "ended")],
+    bytes: [controlIs(plan, "tail", 16)],
+  });
+  cases.invalid(from, member("operations.0", { close: true }), {
+    name: "write_after_close",
+    about: "Nothing is written once the endpoint is closed.",
+    clauses: "pipe.close pipe.close_stores pipe.close_frees",
+    results: ["ok", "pipe.closed", drained([])],
+    bytes: [stateIs(0, CLOSED)],
+  });
+  const long = bytesOf(120);
+  const placed = cases.valid(
+    writing(plan, { operations: [{ write: { hex: "" } }, { write: long }, { take: true }] }),
+    {
+      name: "try_write_parts",
+      about: "There is room for all frames of a message that is too large for one.",
+      clauses: "pipe.try_write",
+      results: ["ok", "ok", drained([message({ hex: "" }), message(long)])],
+    },
+  );
+  cases.invalid(placed, member("operations.0.write", bytesOf(112)), {
+    name: "try_write_none",
+    about: "There is room for some of them: none is placed.",
+    clauses: "pipe.try_write",
+    results: ["ok", "full", drained([message(bytesOf(112))])],
+    bytes: [controlIs(plan, "tail", 128)],
+  });
 }
 
 function addOwed(cases: Cases): void {
@@ -447,48 +412,38 @@ function addOwed(cases: Cases): void {
   ];
   const next = message({ text: "next" });
   const cancelled = { report: "message.cancelled" };
-  const from = cases.valid(
-    "owed",
-    "A write that times out behind its first frame is cancelled before the next message.",
-    "pipe.owed frame.cancel ring.publish_all pipe.cancelled",
-    writing(plan, { operations }),
-    {
-      results: ["wait.timeout", "ok", "ok", drained([cancelled, next])],
-      bytes: [controlIs(plan, "writer_wants", 0)],
-    },
-  );
-  cases.invalid(
-    "not_owed",
-    "A message that fits is not given up.",
-    "pipe.owed frame.cancel ring.publish_all",
-    from,
-    member("operations.0.write.count", 100),
-    {
-      results: [
-        "ok",
-        "ok",
-        "ok",
-        drained([message({ ...bytesOf(100), codec: 200, tag: 9 }), next]),
-      ],
-    },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "owed",
+    about: "A write that times out behind its first frame is cancelled before the next message.",
+    clauses: "pipe.owed frame.cancel ring.publish_all pipe.cancelled",
+    results: ["wait.timeout", "ok", "ok", drained([cancelled, next])],
+    bytes: [controlIs(plan, "writer_wants", 0)],
+  });
+  cases.invalid(from, member("operations.0.write.count", 100), {
+    name: "not_owed",
+    about: "A message that fits is not given up.",
+    clauses: "pipe.owed frame.cancel ring.publish_all",
+    results: [
+      "ok",
+      "ok",
+      "ok",
+      drained([message({ ...bytesOf(100), codec: 200, tag: 9 }), next]),
+    ],
+  });
   const waiting: Operation[] = [...operations];
   waiting[2] = { write: { text: "next" }, wait: true };
-  cases.valid(
-    "owed_by_waiting",
-    "The same, when the next write may wait.",
-    "pipe.owed frame.cancel",
-    writing(plan, { operations: waiting }),
-    { results: ["wait.timeout", "ok", "ok", drained([cancelled, next])] },
-  );
-  cases.invalid(
-    "owed_and_ended",
-    "`end` takes the place of the next message.",
-    "pipe.owed pipe.end",
-    from,
-    member("operations.2", { end: true }),
-    { results: ["wait.timeout", "ok", "ok", drained([cancelled], "ended")] },
-  );
+  cases.valid(writing(plan, { operations: waiting }), {
+    name: "owed_by_waiting",
+    about: "The same, when the next write may wait.",
+    clauses: "pipe.owed frame.cancel",
+    results: ["wait.timeout", "ok", "ok", drained([cancelled, next])],
+  });
+  cases.invalid(from, member("operations.2", { end: true }), {
+    name: "owed_and_ended",
+    about: "`end` takes the place of the next message.",
+    clauses: "pipe.owed pipe.end",
+    results: ["wait.timeout", "ok", "ok", drained([cancelled], "ended")],
+  });
 }
 
 function addPeerGone(cases: Cases): void {
@@ -499,22 +454,21 @@ function addPeerGone(cases: Cases): void {
     { set: [{ offset, hex: word(ATTACHED) }] },
     { write: { text: "two" } },
   ];
-  const from = cases.valid(
-    "reader_attached",
-    "The reader is there.",
-    "pipe.peer_gone",
-    writing(plan, { operations }),
-    { results: ["ok", "ok", "ok"], bytes: [controlIs(plan, "tail", 64)] },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "reader_attached",
+    about: "The reader is there.",
+    clauses: "pipe.peer_gone",
+    results: ["ok", "ok", "ok"],
+    bytes: [controlIs(plan, "tail", 64)],
+  });
   const add = (name: string, state: number, code: string) =>
-    cases.invalid(
+    cases.invalid(from, member("operations.1.set.0.hex", word(state)), {
       name,
-      "The reader has gone: nothing is written any more.",
-      code === "peer.closed" ? "pipe.peer_gone" : "pipe.peer_gone segment.state_invalid",
-      from,
-      member("operations.1.set.0.hex", word(state)),
-      { results: ["ok", "ok", code], bytes: [controlIs(plan, "tail", 32), stateIs(1, state)] },
-    );
+      about: "The reader has gone: nothing is written any more.",
+      clauses: code === "peer.closed" ? "pipe.peer_gone" : "pipe.peer_gone segment.state_invalid",
+      results: ["ok", "ok", code],
+      bytes: [controlIs(plan, "tail", 32), stateIs(1, state)],
+    });
   add("reader_closed", CLOSED, "peer.closed");
   add("reader_failed", failed("peer.lost"), "peer.failed");
   add("reader_invalid", 200, "peer.failed");

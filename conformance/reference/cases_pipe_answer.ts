@@ -42,7 +42,10 @@ function adder(cases: Cases, from: string, at: number, before: Wanted[], count =
     bytes: Expected[] = [],
     clauses = FIRST_ANSWER,
   ) =>
-    cases.invalid(name, about, clauses, from, member(`operations.${at}`, operation), {
+    cases.invalid(from, member(`operations.${at}`, operation), {
+      name,
+      about,
+      clauses,
       results: [...before, ...Array(count).fill("ok"), ...results],
       ...(bytes.length > 0 && { bytes }),
     });
@@ -52,13 +55,13 @@ function addReadMessage(cases: Cases): void {
   const lost = whole("x", { kind: kindOf("call") });
   const plan = pipe({ frames: [lost, whole("one"), whole("two")] });
   const items: Item[] = [{ report: "message.kind" }, ONE, TWO];
-  const from = cases.valid(
-    "answer_message",
-    "Messages and the report of a lost one, to a reader that is attached.",
-    `${FIRST_ANSWER} pipe.failed_reason`,
-    reading(plan, { operations: [still, read] }),
-    { results: ["ok", drained(items)], bytes: [stateIs(1, ATTACHED)] },
-  );
+  const from = cases.valid(reading(plan, { operations: [still, read] }), {
+    name: "answer_message",
+    about: "Messages and the report of a lost one, to a reader that is attached.",
+    clauses: `${FIRST_ANSWER} pipe.failed_reason`,
+    results: ["ok", drained(items)],
+    bytes: [stateIs(1, ATTACHED)],
+  });
   const add = adder(cases, from, 0, []);
   const state = (name: string, value: number, end: string, reason?: Reason) =>
     add(
@@ -93,13 +96,12 @@ function addReadBatch(cases: Cases): void {
     values.map((value) => message({ codec: valueOf("codec", "json"), json: value }));
   const first: Wanted = { items: json(1) };
   const setting = reading(plan, { kind: "decode", operations: [{ read: 1 }, still, read] });
-  const from = cases.valid(
-    "answer_batch",
-    "The rest of a batch, and what is behind it.",
-    FIRST_ANSWER,
-    setting,
-    { results: [first, "ok", drained([...json(2, 3), ONE])] },
-  );
+  const from = cases.valid(setting, {
+    name: "answer_batch",
+    about: "The rest of a batch, and what is behind it.",
+    clauses: FIRST_ANSWER,
+    results: [first, "ok", drained([...json(2, 3), ONE])],
+  });
   const add = adder(cases, from, 1, [first]);
   const rest = [...json(2, 3), ONE];
   add(
@@ -121,27 +123,26 @@ function addReadBatch(cases: Cases): void {
   add("answer_batch_peer_closed", "The peer has closed meanwhile.", setState(0, CLOSED), [
     drained(rest, "peer.closed"),
   ]);
-  cases.invalid(
-    "answer_batch_fault",
-    "The frame behind the batch is broken: the batch comes first.",
-    FIRST_ANSWER,
-    from,
-    field(plan.at[1]!, "frame_header", "kind", 7),
-    { results: [first, "ok", drained(json(2, 3), "frame.kind")], bytes: [stateIs(0, BROKEN)] },
-  );
+  cases.invalid(from, field(plan.at[1]!, "frame_header", "kind", 7), {
+    name: "answer_batch_fault",
+    about: "The frame behind the batch is broken: the batch comes first.",
+    clauses: FIRST_ANSWER,
+    results: [first, "ok", drained(json(2, 3), "frame.kind")],
+    bytes: [stateIs(0, BROKEN)],
+  });
 }
 
 function addReadFault(cases: Cases): void {
   const plan = pipe({ frames: [whole("one"), whole("two", { kind: 7 })] });
   const broken = drained([], "frame.kind");
   const found = drained([ONE], "frame.kind");
-  const from = cases.valid(
-    "answer_fault",
-    "A fault is reported again by every later call.",
-    `${FIRST_ANSWER} pipe.fault`,
-    reading(plan, { operations: [read, still, read] }),
-    { results: [found, "ok", broken], bytes: [stateIs(0, BROKEN), stateIs(1, ATTACHED)] },
-  );
+  const from = cases.valid(reading(plan, { operations: [read, still, read] }), {
+    name: "answer_fault",
+    about: "A fault is reported again by every later call.",
+    clauses: `${FIRST_ANSWER} pipe.fault`,
+    results: [found, "ok", broken],
+    bytes: [stateIs(0, BROKEN), stateIs(1, ATTACHED)],
+  });
   const add = adder(cases, from, 1, [found]);
   const clauses = `${FIRST_ANSWER} pipe.fault`;
   add(
@@ -179,13 +180,13 @@ function addReadFault(cases: Cases): void {
 function addReadEnd(cases: Cases): void {
   const plan = pipe({ frames: [whole("one"), endFrame()] });
   const [ended, no] = [drained([ONE], "ended"), drained([], "ended")];
-  const from = cases.valid(
-    "answer_end",
-    "Behind `end` nothing comes.",
-    `${FIRST_ANSWER} pipe.end_once`,
-    reading(plan, { operations: [read, still, read] }),
-    { results: [ended, "ok", no], bytes: [stateIs(1, ATTACHED)] },
-  );
+  const from = cases.valid(reading(plan, { operations: [read, still, read] }), {
+    name: "answer_end",
+    about: "Behind `end` nothing comes.",
+    clauses: `${FIRST_ANSWER} pipe.end_once`,
+    results: [ended, "ok", no],
+    bytes: [stateIs(1, ATTACHED)],
+  });
   const add = adder(cases, from, 1, [ended]);
   const clauses = `${FIRST_ANSWER} pipe.end_once`;
   add("answer_end_own_close", "The own close comes before it.", close, [
@@ -211,13 +212,12 @@ function addReadEnd(cases: Cases): void {
 
 function addReadPeer(cases: Cases): void {
   const open = pipe({ frames: [whole("one")], states: [CLOSED, VACANT] });
-  const from = cases.valid(
-    "answer_peer",
-    "The peer has closed, and this endpoint is attached.",
-    FIRST_ANSWER,
-    reading(open, { operations: [still, read] }),
-    { results: ["ok", drained([ONE], "peer.closed")] },
-  );
+  const from = cases.valid(reading(open, { operations: [still, read] }), {
+    name: "answer_peer",
+    about: "The peer has closed, and this endpoint is attached.",
+    clauses: FIRST_ANSWER,
+    results: ["ok", drained([ONE], "peer.closed")],
+  });
   const add = adder(cases, from, 0, []);
   const about = "The own state comes before the peer's.";
   add("answer_peer_own_failed", about, setState(1, BROKEN), [
@@ -232,53 +232,46 @@ function addReadPeer(cases: Cases): void {
   for (const [name, what, frame, end] of behind) {
     const waiting = pipe({ frames: [whole("one"), frame] });
     const results = ["ok", drained([ONE], end)];
-    const valid = cases.valid(
-      `answer_${name}`,
-      `${what} is in the ring, and both ends are attached.`,
-      FIRST_ANSWER,
-      reading(waiting, { operations: [still, read] }),
-      { results, bytes: [stateIs(1, ATTACHED)] },
-    );
-    cases.invalid(
-      `answer_${name}_own`,
-      `${what} that is still in the ring comes before the own state.`,
-      FIRST_ANSWER,
-      valid,
-      member("operations.0", setState(1, LOST)),
-      { results, bytes: [stateIs(1, LOST)] },
-    );
+    const valid = cases.valid(reading(waiting, { operations: [still, read] }), {
+      name: `answer_${name}`,
+      about: `${what} is in the ring, and both ends are attached.`,
+      clauses: FIRST_ANSWER,
+      results,
+      bytes: [stateIs(1, ATTACHED)],
+    });
+    cases.invalid(valid, member("operations.0", setState(1, LOST)), {
+      name: `answer_${name}_own`,
+      about: `${what} that is still in the ring comes before the own state.`,
+      clauses: FIRST_ANSWER,
+      results,
+      bytes: [stateIs(1, LOST)],
+    });
   }
   const [early, late] = [32, 64].map((tail) => ({ set: [store(plan, "tail", tail)] }));
-  const again = cases.valid(
-    "answer_again",
-    "The peer's state is no answer for ever: what it has published since comes first.",
-    `${FIRST_ANSWER} pipe.drain`,
-    reading(plan, { operations: [still, early!, read, late!, read] }),
-    {
-      results: ["ok", "ok", drained([ONE], "peer.closed"), "ok", drained([TWO], "peer.closed")],
-    },
-  );
+  const again = cases.valid(reading(plan, { operations: [still, early!, read, late!, read] }), {
+    name: "answer_again",
+    about: "The peer's state is no answer for ever: what it has published since comes first.",
+    clauses: `${FIRST_ANSWER} pipe.drain`,
+    results: ["ok", "ok", drained([ONE], "peer.closed"), "ok", drained([TWO], "peer.closed")],
+  });
   const results = ["ok", "ok", drained([ONE], "pipe.failed"), "ok", drained([TWO], "pipe.failed")];
-  cases.invalid(
-    "answer_again_own",
-    "Nor is the own state.",
-    FIRST_ANSWER,
-    again,
-    member("operations.0", setState(1, LOST)),
-    { results },
-  );
+  cases.invalid(again, member("operations.0", setState(1, LOST)), {
+    name: "answer_again_own",
+    about: "Nor is the own state.",
+    clauses: FIRST_ANSWER,
+    results,
+  });
 }
 
 function addWrite(cases: Cases): void {
   const plan = writersPipe();
   const operations: Operation[] = [still, { write: { text: "a" } }, { end: true }, { take: true }];
-  const from = cases.valid(
-    "answer_write",
-    "Both ends are attached.",
-    `${FIRST_ANSWER} pipe.failed_reason pipe.peer_gone`,
-    writing(plan, { operations }),
-    { results: ["ok", "ok", "ok", drained([message({ text: "a" })], "ended")] },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "answer_write",
+    about: "Both ends are attached.",
+    clauses: `${FIRST_ANSWER} pipe.failed_reason pipe.peer_gone`,
+    results: ["ok", "ok", "ok", drained([message({ text: "a" })], "ended")],
+  });
   const add = adder(cases, from, 0, []);
   const nothing = drained([]);
   const both = (name: string, operation: Operation, code: string, reason?: Reason) => {
@@ -307,13 +300,16 @@ function addWrite(cases: Cases): void {
   both("peer_invalid", setState(1, 200), "peer.failed", "segment.state");
   const gone = writersPipe({ states: [VACANT, CLOSED] });
   const alone = cases.valid(
-    "answer_write_peer",
-    "The reader has closed, and this endpoint is attached: to end does nothing.",
-    `${FIRST_ANSWER} pipe.end_closed`,
     writing(gone, {
       operations: [setState(0, ATTACHED), { write: { text: "a" } }, { end: true }],
     }),
-    { results: ["ok", "peer.closed", "ok"], bytes: [controlIs(gone, "tail", 0)] },
+    {
+      name: "answer_write_peer",
+      about: "The reader has closed, and this endpoint is attached: to end does nothing.",
+      clauses: `${FIRST_ANSWER} pipe.end_closed`,
+      results: ["ok", "peer.closed", "ok"],
+      bytes: [controlIs(gone, "tail", 0)],
+    },
   );
   const failure = { code: "pipe.failed", reason: "peer.lost" };
   const about = "The own state comes before the peer's.";
@@ -331,13 +327,13 @@ function addEndClosed(cases: Cases): void {
   for (const [name, state] of [["closed", CLOSED], ["failed", LOST]] as const) {
     const plan = writersPipe({ states: [VACANT, state] });
     const tail = "the stream ends without a frame, and nothing can be written behind it.";
-    cases.valid(
-      `end_${name}`,
-      `The reader has ${name}: ${tail}`,
-      "pipe.end_closed pipe.first_answer pipe.peer_gone",
-      writing(plan, { operations }),
-      { results: ["ok", "pipe.ended", "ok", drained([])], bytes: [controlIs(plan, "tail", 0)] },
-    );
+    cases.valid(writing(plan, { operations }), {
+      name: `end_${name}`,
+      about: `The reader has ${name}: ${tail}`,
+      clauses: "pipe.end_closed pipe.first_answer pipe.peer_gone",
+      results: ["ok", "pipe.ended", "ok", drained([])],
+      bytes: [controlIs(plan, "tail", 0)],
+    });
   }
 }
 
@@ -346,11 +342,14 @@ function addWriteEnded(cases: Cases): void {
   const write: Operation = { write: { text: "a" } };
   const end: Operation = { end: true };
   const from = cases.valid(
-    "answer_ended",
-    "Nothing can be written behind `end`, and ending again does nothing.",
-    `${FIRST_ANSWER} pipe.end pipe.end_again`,
     writing(plan, { operations: [end, still, write, end, { take: true }] }),
-    { results: ["ok", "ok", "pipe.ended", "ok", drained([], "ended")], bytes: [stateIs(1, 1)] },
+    {
+      name: "answer_ended",
+      about: "Nothing can be written behind `end`, and ending again does nothing.",
+      clauses: `${FIRST_ANSWER} pipe.end pipe.end_again`,
+      results: ["ok", "ok", "pipe.ended", "ok", drained([], "ended")],
+      bytes: [stateIs(1, 1)],
+    },
   );
   const add = adder(cases, from, 1, ["ok"]);
   const rest = ["pipe.ended", "ok", drained([], "ended")];
@@ -372,11 +371,11 @@ function addWriteFault(cases: Cases): void {
   const before = ["ok", "ok", "ok", "ring.cursor"];
   const bad = failed("ring.cursor");
   const from = cases.valid(
-    "answer_write_fault",
-    "A fault is reported again by every later call, `end` included.",
-    `${FIRST_ANSWER} pipe.fault ring.fault`,
     writing(plan, { operations: [...fill, write, setState(0, ATTACHED), write, { end: true }] }),
     {
+      name: "answer_write_fault",
+      about: "A fault is reported again by every later call, `end` included.",
+      clauses: `${FIRST_ANSWER} pipe.fault ring.fault`,
       results: [...before, "ok", "ring.cursor", "ring.cursor"],
       bytes: [controlIs(plan, "tail", 224), stateIs(1, bad), stateIs(0, ATTACHED)],
     },
@@ -410,61 +409,56 @@ function addClosing(cases: Cases): void {
   const operations: Operation[] = [set(ATTACHED), close, { write: { text: "a" } }, close];
   const results = ["ok", "ok", "pipe.closed", "ok"];
   const clauses = `${FIRST_ANSWER} pipe.close segment.state_change segment.state_ring`;
-  const from = cases.valid(
-    "answer_closing",
-    "An endpoint closes, rings both bells, and answers that it is closed.",
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "answer_closing",
+    about: "An endpoint closes, rings both bells, and answers that it is closed.",
     clauses,
-    writing(plan, { operations }),
-    { results, bytes: [stateIs(0, CLOSED), ...rung] },
-  );
+    results,
+    bytes: [stateIs(0, CLOSED), ...rung],
+  });
   const add = (name: string, about: string, value: number) =>
-    cases.invalid(
-      `answer_closing_${name}`,
-      `${about} its state stays as it is, and both bells are rung all the same.`,
+    cases.invalid(from, member("operations.0.set.0.hex", word(value)), {
+      name: `answer_closing_${name}`,
+      about: `${about} its state stays as it is, and both bells are rung all the same.`,
       clauses,
-      from,
-      member("operations.0.set.0.hex", word(value)),
-      { results, bytes: [stateIs(0, value), ...rung] },
-    );
+      results,
+      bytes: [stateIs(0, value), ...rung],
+    });
   add("failed", "An endpoint that was marked failed closes:", LOST);
   add("vacant", "From vacant there is no way to closed:", 0);
   add("invalid", "From a state that nobody stores there is no way to closed:", 4);
   const held: Operation[] = [{ claim: { text: "a" }, size: 4 }, { publish: true }, { take: true }];
-  const published = cases.valid(
-    "close_published",
-    "A message is finished and published.",
-    "pipe.close pipe.close_stores",
-    writing(plan, { operations: held }),
-    { results: ["ok", "ok", drained([message({ text: "a" })])] },
-  );
-  cases.invalid(
-    "close_finished",
-    "A close drops what is finished and not published.",
-    "pipe.close pipe.close_stores",
-    published,
-    member("operations.1", close),
-    { results: ["ok", "ok", drained([])], bytes: [controlIs(plan, "tail", 0)] },
-  );
+  const published = cases.valid(writing(plan, { operations: held }), {
+    name: "close_published",
+    about: "A message is finished and published.",
+    clauses: "pipe.close pipe.close_stores",
+    results: ["ok", "ok", drained([message({ text: "a" })])],
+  });
+  cases.invalid(published, member("operations.1", close), {
+    name: "close_finished",
+    about: "A close drops what is finished and not published.",
+    clauses: "pipe.close pipe.close_stores",
+    results: ["ok", "ok", drained([])],
+    bytes: [controlIs(plan, "tail", 0)],
+  });
 }
 
 function addReasons(cases: Cases): void {
   const plan = pipe({ frames: [whole("one")], states: [LOST, VACANT] });
-  const from = cases.valid(
-    "reason",
-    "The reason in the peer's state stands beside `peer.failed`.",
-    "pipe.failed_reason",
-    reading(plan),
-    { results: [drained([ONE], "peer.failed", "peer.lost")], bytes: [stateIs(0, LOST)] },
-  );
+  const from = cases.valid(reading(plan), {
+    name: "reason",
+    about: "The reason in the peer's state stands beside `peer.failed`.",
+    clauses: "pipe.failed_reason",
+    results: [drained([ONE], "peer.failed", "peer.lost")],
+    bytes: [stateIs(0, LOST)],
+  });
   const add = (name: string, about: string, reason: number, shown: Reason) =>
-    cases.invalid(
+    cases.invalid(from, field(recordAt(0), "endpoint_record", "state", failedBy(reason)), {
       name,
       about,
-      "pipe.failed_reason",
-      from,
-      field(recordAt(0), "endpoint_record", "state", failedBy(reason)),
-      { results: [drained([ONE], "peer.failed", shown)] },
-    );
+      clauses: "pipe.failed_reason",
+      results: [drained([ONE], "peer.failed", shown)],
+    });
   add("reason_none", "There is none.", 0, "none");
   add("reason_later", "One that this version does not have is a number.", 0x7fff, 0x7fff);
   add("reason_most", "The largest number.", 0xffffff, 0xffffff);

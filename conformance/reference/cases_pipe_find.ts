@@ -54,63 +54,53 @@ function addRings(cases: Cases): void {
     channel: 2,
     operations: [{ read: true }],
   };
-  const named = cases.valid(
-    "find_named",
-    "The caller names channel 2, the second ring.",
-    FIND,
-    setting,
-    { results: [drained([text("third")])], bytes: [stateIs(1, ATTACHED)] },
-  );
+  const named = cases.valid(setting, {
+    name: "find_named",
+    about: "The caller names channel 2, the second ring.",
+    clauses: FIND,
+    results: [drained([text("third")])],
+    bytes: [stateIs(1, ATTACHED)],
+  });
   const refused = { result: "segment.channel", unchanged: true } as const;
-  cases.invalid(
-    "find_other_kind",
-    "Channel 0 is no ring.",
-    FIND,
-    named,
-    member("channel", 0),
-    refused,
-  );
-  cases.invalid(
-    "find_beyond",
-    "There is no channel 3.",
-    FIND,
-    named,
-    member("channel", 3),
-    refused,
-  );
+  cases.invalid(named, member("channel", 0), {
+    name: "find_other_kind",
+    about: "Channel 0 is no ring.",
+    clauses: FIND,
+    ...refused,
+  });
+  cases.invalid(named, member("channel", 3), {
+    name: "find_beyond",
+    about: "There is no channel 3.",
+    clauses: FIND,
+    ...refused,
+  });
   const { channel: _, ...unnamed } = setting;
-  const first = cases.valid(
-    "find_first",
-    "The caller names none: the first ring, behind a channel of another kind.",
-    FIND,
-    unnamed,
-    { results: [drained([text("second")])] },
-  );
-  cases.invalid(
-    "find_next",
-    "The first ring has become a channel of another kind: the next one.",
-    FIND,
-    first,
-    field(descriptorAt(2, 1), DESCRIPTOR, "kind", 2),
-    { results: [drained([text("third")])] },
-  );
+  const first = cases.valid(unnamed, {
+    name: "find_first",
+    about: "The caller names none: the first ring, behind a channel of another kind.",
+    clauses: FIND,
+    results: [drained([text("second")])],
+  });
+  cases.invalid(first, field(descriptorAt(2, 1), DESCRIPTOR, "kind", 2), {
+    name: "find_next",
+    about: "The first ring has become a channel of another kind: the next one.",
+    clauses: FIND,
+    results: [drained([text("third")])],
+  });
   const alone = pipe({ states: [ATTACHED, VACANT] });
   const { operations: __, channel: ___, ...attaching } = reading(alone);
-  const only = cases.valid(
-    "find_only",
-    "The only ring.",
-    FIND,
-    { ...attaching, kind: "attach" },
-    { bytes: [stateIs(1, ATTACHED)] },
-  );
-  cases.invalid(
-    "find_none",
-    "The only channel is of another kind: there is no ring, and no state changes.",
-    FIND,
-    only,
-    field(descriptorAt(2, 0), DESCRIPTOR, "kind", 0),
-    refused,
-  );
+  const only = cases.valid({ ...attaching, kind: "attach" }, {
+    name: "find_only",
+    about: "The only ring.",
+    clauses: FIND,
+    bytes: [stateIs(1, ATTACHED)],
+  });
+  cases.invalid(only, field(descriptorAt(2, 0), DESCRIPTOR, "kind", 0), {
+    name: "find_none",
+    about: "The only channel is of another kind: there is no ring, and no state changes.",
+    clauses: FIND,
+    ...refused,
+  });
 }
 
 function addOwnRing(cases: Cases): void {
@@ -128,45 +118,42 @@ function addOwnRing(cases: Cases): void {
     endpoint: 2,
     operations: [{ write: { text: "a" } }],
   };
-  const from = cases.valid(
-    "find_own",
-    "Endpoint 2 writes to the first ring of which it is the writer.",
-    FIND,
-    setting,
-    { results: ["ok"], bytes: [controlIs(zero, "tail", 0), controlIs(two, "tail", 32)] },
-  );
-  cases.invalid(
-    "find_own_first",
-    "Endpoint 0 writes to another.",
-    FIND,
-    from,
-    member("endpoint", 0),
-    { results: ["ok"], bytes: [controlIs(zero, "tail", 32), controlIs(two, "tail", 0)] },
-  );
-  cases.invalid(
-    "find_of_others",
-    "The caller of endpoint 2 names the ring of others.",
-    FIND,
-    from,
-    member("channel", 0),
-    { result: "segment.channel", unchanged: true },
-  );
+  const from = cases.valid(setting, {
+    name: "find_own",
+    about: "Endpoint 2 writes to the first ring of which it is the writer.",
+    clauses: FIND,
+    results: ["ok"],
+    bytes: [controlIs(zero, "tail", 0), controlIs(two, "tail", 32)],
+  });
+  cases.invalid(from, member("endpoint", 0), {
+    name: "find_own_first",
+    about: "Endpoint 0 writes to another.",
+    clauses: FIND,
+    results: ["ok"],
+    bytes: [controlIs(zero, "tail", 32), controlIs(two, "tail", 0)],
+  });
+  cases.invalid(from, member("channel", 0), {
+    name: "find_of_others",
+    about: "The caller of endpoint 2 names the ring of others.",
+    clauses: FIND,
+    result: "segment.channel",
+    unchanged: true,
+  });
   const free = buildSegment({ endpoints: 3, channels: [ring], states: [] });
-  const none = cases.valid(
-    "find_own_none",
-    "Endpoint 2 is vacant and writes no ring.",
-    "pipe.find_none",
-    { ...setting, image: toImage(free.bytes) },
-    { result: "segment.channel", unchanged: true },
-  );
-  cases.invalid(
-    "find_own_taken",
-    "It is not vacant either, which is found first.",
-    "pipe.find_none segment.check",
-    none,
-    field(recordAt(2), "endpoint_record", "state", ATTACHED),
-    { result: "segment.endpoint", unchanged: true },
-  );
+  const none = cases.valid({ ...setting, image: toImage(free.bytes) }, {
+    name: "find_own_none",
+    about: "Endpoint 2 is vacant and writes no ring.",
+    clauses: "pipe.find_none",
+    result: "segment.channel",
+    unchanged: true,
+  });
+  cases.invalid(none, field(recordAt(2), "endpoint_record", "state", ATTACHED), {
+    name: "find_own_taken",
+    about: "It is not vacant either, which is found first.",
+    clauses: "pipe.find_none segment.check",
+    result: "segment.endpoint",
+    unchanged: true,
+  });
 }
 
 function addLending(cases: Cases): void {
@@ -175,44 +162,36 @@ function addLending(cases: Cases): void {
   const lend: Operation[] = [{ peek: true }, { release: true }];
   const before = [lent("one"), "ok", lent("two"), "ok"];
   const clauses = "pipe.lend ring.release ring.release_all ring.head_owner";
-  const from = cases.valid(
-    "lend",
-    "Two messages are borrowed and given back, the third is read: all room is the writer's again.",
+  const from = cases.valid(reading(plan, { operations: [...lend, ...lend, { read: true }] }), {
+    name: "lend",
+    about:
+      "Two messages are borrowed and given back, the third is read: all room is the writer's again.",
     clauses,
-    reading(plan, { operations: [...lend, ...lend, { read: true }] }),
-    { results: [...before, drained([text("three")])], bytes: [controlIs(plan, "head", 96)] },
-  );
-  cases.invalid(
-    "lent",
-    "The third is borrowed and not given back: its room is the reader's.",
+    results: [...before, drained([text("three")])],
+    bytes: [controlIs(plan, "head", 96)],
+  });
+  cases.invalid(from, member("operations.4", { peek: true }), {
+    name: "lent",
+    about: "The third is borrowed and not given back: its room is the reader's.",
     clauses,
-    from,
-    member("operations.4", { peek: true }),
-    {
-      results: [...before, lent("three")],
-      bytes: [{ offset: controlIs(plan, "head", 0).offset, not: word(96), about: "head" }],
-    },
-  );
+    results: [...before, lent("three")],
+    bytes: [{ offset: controlIs(plan, "head", 0).offset, not: word(96), about: "head" }],
+  });
   const none: Operation[] = [...lend, { peek: true }];
   const single = pipe({ frames: [whole("one")] });
-  const empty = cases.valid(
-    "lend_nothing",
-    "There is nothing more to borrow, and the room of the first is the writer's again.",
-    "pipe.lend ring.release_all",
-    reading(single, { operations: none }),
-    {
-      results: [lent("one"), "ok", { items: [], end: "nothing" }],
-      bytes: [controlIs(single, "head", 32)],
-    },
-  );
-  cases.invalid(
-    "lend_closed",
-    "And nothing will come.",
-    "pipe.lend pipe.first_answer",
-    empty,
-    field(recordAt(0), "endpoint_record", "state", 2),
-    { results: [lent("one"), "ok", { items: [], end: "peer.closed" }] },
-  );
+  const empty = cases.valid(reading(single, { operations: none }), {
+    name: "lend_nothing",
+    about: "There is nothing more to borrow, and the room of the first is the writer's again.",
+    clauses: "pipe.lend ring.release_all",
+    results: [lent("one"), "ok", { items: [], end: "nothing" }],
+    bytes: [controlIs(single, "head", 32)],
+  });
+  cases.invalid(empty, field(recordAt(0), "endpoint_record", "state", 2), {
+    name: "lend_closed",
+    about: "And nothing will come.",
+    clauses: "pipe.lend pipe.first_answer",
+    results: [lent("one"), "ok", { items: [], end: "peer.closed" }],
+  });
 }
 
 function addLendingChecks(cases: Cases): void {
@@ -221,40 +200,34 @@ function addLendingChecks(cases: Cases): void {
   const peek: Operation = { peek: true };
   const release: Operation = { release: true };
   const chunk = (content: string) => ({ items: [message({ text: content })] });
-  cases.valid(
-    "lend_chunks",
-    "The chunks of a message are borrowed one after the other, the first without its preamble.",
-    "pipe.lend_check pipe.lend",
-    reading(plan, { operations: [peek, release, peek, release, { read: true }] }),
-    { results: [chunk("abc"), "ok", chunk("def"), "ok", drained([text("hi")])] },
-  );
+  cases.valid(reading(plan, { operations: [peek, release, peek, release, { read: true }] }), {
+    name: "lend_chunks",
+    about:
+      "The chunks of a message are borrowed one after the other, the first without its preamble.",
+    clauses: "pipe.lend_check pipe.lend",
+    results: [chunk("abc"), "ok", chunk("def"), "ok", drained([text("hi")])],
+  });
   const call = pipe({ frames: [whole("a", { kind: 3 }), whole("hi")] });
-  const judged = cases.valid(
-    "lend_judged",
-    "A call, to a reader that does not offer calls, is reported and not lent.",
-    "pipe.lend_check pipe.unknown_kind",
-    reading(call, { operations: [peek, { read: true }] }),
-    { results: [{ items: [{ report: "message.kind" }] }, drained([text("hi")])] },
-  );
-  cases.invalid(
-    "lend_broken",
-    "A kind that no frame has.",
-    "pipe.lend_check frame.check",
-    judged,
-    field(call.at[0]!, "frame_header", "kind", 7),
-    {
-      results: [{ items: [], end: "frame.kind" }, drained([], "frame.kind")],
-      bytes: [stateIs(0, failed("frame.kind"))],
-    },
-  );
+  const judged = cases.valid(reading(call, { operations: [peek, { read: true }] }), {
+    name: "lend_judged",
+    about: "A call, to a reader that does not offer calls, is reported and not lent.",
+    clauses: "pipe.lend_check pipe.unknown_kind",
+    results: [{ items: [{ report: "message.kind" }] }, drained([text("hi")])],
+  });
+  cases.invalid(judged, field(call.at[0]!, "frame_header", "kind", 7), {
+    name: "lend_broken",
+    about: "A kind that no frame has.",
+    clauses: "pipe.lend_check frame.check",
+    results: [{ items: [], end: "frame.kind" }, drained([], "frame.kind")],
+    bytes: [stateIs(0, failed("frame.kind"))],
+  });
   const cut = pipe({ frames: [firstOf(9, utf8("abc")), part(utf8(""), { flags: 6 })] });
-  cases.valid(
-    "lend_cancelled",
-    "A message that was given up behind its first chunk.",
-    "pipe.lend_check pipe.cancelled",
-    reading(cut, { operations: [peek, release, peek] }),
-    { results: [chunk("abc"), "ok", { items: [{ report: "message.cancelled" }] }] },
-  );
+  cases.valid(reading(cut, { operations: [peek, release, peek] }), {
+    name: "lend_cancelled",
+    about: "A message that was given up behind its first chunk.",
+    clauses: "pipe.lend_check pipe.cancelled",
+    results: [chunk("abc"), "ok", { items: [{ report: "message.cancelled" }] }],
+  });
 }
 
 function addOwed(cases: Cases): void {
@@ -263,47 +236,41 @@ function addOwed(cases: Cases): void {
   const cancelled = { report: "message.cancelled" };
   const room: Operation = { room: 32 };
   const next: Operation = { write: bytesOf(112) };
-  const owed = cases.valid(
-    "owed_no_room",
-    "There is room for the cancel of the message before, and none for the next.",
-    "pipe.owed frame.cancel",
-    writing(plan, { operations: [long, room, next, { take: true }] }),
-    { results: ["wait.timeout", "ok", "full", drained([cancelled])] },
-  );
+  const owed = cases.valid(writing(plan, { operations: [long, room, next, { take: true }] }), {
+    name: "owed_no_room",
+    about: "There is room for the cancel of the message before, and none for the next.",
+    clauses: "pipe.owed frame.cancel",
+    results: ["wait.timeout", "ok", "full", drained([cancelled])],
+  });
   const claim: Operation = { claim: bytesOf(16), size: 16, abandon: true };
-  cases.valid(
-    "owed_claim_given_up",
-    "What is claimed behind the cancel is given up again: the cancel has come all the same.",
-    "pipe.owed frame.cancel",
-    writing(plan, { operations: [long, { room: 256 }, claim, { take: true }] }),
-    { results: ["wait.timeout", "ok", "ok", drained([cancelled])] },
-  );
-  cases.invalid(
-    "owed_not_next",
-    "`end` takes the place of the next message, and has room.",
-    "pipe.owed pipe.owed_end",
-    owed,
-    member("operations.2", { end: true }),
-    { results: ["wait.timeout", "ok", "ok", drained([cancelled], "ended")] },
-  );
+  cases.valid(writing(plan, { operations: [long, { room: 256 }, claim, { take: true }] }), {
+    name: "owed_claim_given_up",
+    about: "What is claimed behind the cancel is given up again: the cancel has come all the same.",
+    clauses: "pipe.owed frame.cancel",
+    results: ["wait.timeout", "ok", "ok", drained([cancelled])],
+  });
+  cases.invalid(owed, member("operations.2", { end: true }), {
+    name: "owed_not_next",
+    about: "`end` takes the place of the next message, and has room.",
+    clauses: "pipe.owed pipe.owed_end",
+    results: ["wait.timeout", "ok", "ok", drained([cancelled], "ended")],
+  });
   const ends = drained([cancelled], "ended");
   const from = cases.valid(
-    "owed_end",
-    "There is room for the cancel and for `end`: both come.",
-    "pipe.owed_end pipe.end",
     writing(plan, { operations: [long, room, { end: true }, { take: true }] }),
-    { results: ["wait.timeout", "ok", "ok", ends] },
-  );
-  cases.invalid(
-    "owed_end_nothing",
-    "A message that fits owes nothing.",
-    "pipe.owed_end pipe.end",
-    from,
-    member("operations.0.write.count", 100),
     {
-      results: ["ok", "ok", "ok", drained([message({ ...bytesOf(100), tag: 9 })], "ended")],
+      name: "owed_end",
+      about: "There is room for the cancel and for `end`: both come.",
+      clauses: "pipe.owed_end pipe.end",
+      results: ["wait.timeout", "ok", "ok", ends],
     },
   );
+  cases.invalid(from, member("operations.0.write.count", 100), {
+    name: "owed_end_nothing",
+    about: "A message that fits owes nothing.",
+    clauses: "pipe.owed_end pipe.end",
+    results: ["ok", "ok", "ok", drained([message({ ...bytesOf(100), tag: 9 })], "ended")],
+  });
   const before = message(bytesOf(32));
   const either = {
     one_of: [
@@ -312,35 +279,32 @@ function addOwed(cases: Cases): void {
     ],
   };
   cases.valid(
-    "owed_end_alone",
-    "Nothing is given back. Where there is no room for the cancel, which depends on how the " +
-      "writer cuts, `end` comes alone; the peer sees whether there was.",
-    "pipe.owed_end pipe.end pipe.end_now",
     writing(plan, { operations: [{ write: bytesOf(32) }, long, { end: true }, { take: true }] }),
-    { results: ["ok", "wait.timeout", "ok", either] },
+    {
+      name: "owed_end_alone",
+      about:
+        "Nothing is given back. Where there is no room for the cancel, which depends on how the " +
+        "writer cuts, `end` comes alone; the peer sees whether there was.",
+      clauses: "pipe.owed_end pipe.end pipe.end_now",
+      results: ["ok", "wait.timeout", "ok", either],
+    },
   );
   const gone: Operation[] = [long, setState(1, ATTACHED), { end: true }, { take: true }];
-  const there = cases.valid(
-    "owed_there",
-    "The reader is there, and has read nothing.",
-    "pipe.owed_end",
-    writing(plan, { operations: gone }),
-    {
-      results: ["wait.timeout", "ok", "ok", {
-        one_of: [drained([{ report: "message.truncated" }], "ended"), ends],
-      }],
-    },
-  );
-  cases.invalid(
-    "owed_gone",
-    "To a reader that is gone nothing is owed; the call that gave up may have cancelled already.",
-    "pipe.owed_end pipe.peer_gone pipe.end_closed",
-    there,
-    member("operations.1", setState(1, 2)),
-    {
-      results: ["wait.timeout", "ok", "ok", {
-        one_of: [drained([]), drained([cancelled])],
-      }],
-    },
-  );
+  const there = cases.valid(writing(plan, { operations: gone }), {
+    name: "owed_there",
+    about: "The reader is there, and has read nothing.",
+    clauses: "pipe.owed_end",
+    results: ["wait.timeout", "ok", "ok", {
+      one_of: [drained([{ report: "message.truncated" }], "ended"), ends],
+    }],
+  });
+  cases.invalid(there, member("operations.1", setState(1, 2)), {
+    name: "owed_gone",
+    about:
+      "To a reader that is gone nothing is owed; the call that gave up may have cancelled already.",
+    clauses: "pipe.owed_end pipe.peer_gone pipe.end_closed",
+    results: ["wait.timeout", "ok", "ok", {
+      one_of: [drained([]), drained([cancelled])],
+    }],
+  });
 }

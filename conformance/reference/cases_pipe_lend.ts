@@ -40,29 +40,22 @@ function addExtended(cases: Cases): void {
   const lend = [peek, release];
   const chunk = (content: string) => ({ items: [message({ text: content })] });
   const plan = pipe({ frames });
-  const from = cases.valid(
-    "lend_extended",
-    "What is lent begins behind the header extension, and behind the preamble.",
-    "pipe.lend_check frame.skip_extension",
-    reading(plan, { operations: [...lend, ...lend, ...lend] }),
-    {
-      results: [{ items: [text("hi")] }, "ok", chunk("a"), "ok", chunk("bc"), "ok"],
-      bytes: [stateIs(0, ATTACHED)],
-    },
-  );
+  const from = cases.valid(reading(plan, { operations: [...lend, ...lend, ...lend] }), {
+    name: "lend_extended",
+    about: "What is lent begins behind the header extension, and behind the preamble.",
+    clauses: "pipe.lend_check frame.skip_extension",
+    results: [{ items: [text("hi")] }, "ok", chunk("a"), "ok", chunk("bc"), "ok"],
+    bytes: [stateIs(0, ATTACHED)],
+  });
   const fault: Drained = { items: [], end: "frame.extension" };
   const again = { one_of: ["refused", "frame.extension"] };
-  cases.invalid(
-    "lend_extended_broken",
-    "The extension of the second frame reaches beyond it.",
-    "pipe.lend_check frame.extension",
-    from,
-    field(plan.at[1]! + 16, "header_extension", "size", 48),
-    {
-      results: [{ items: [text("hi")] }, "ok", fault, again, fault, again],
-      bytes: [stateIs(0, failed("frame.extension"))],
-    },
-  );
+  cases.invalid(from, field(plan.at[1]! + 16, "header_extension", "size", 48), {
+    name: "lend_extended_broken",
+    about: "The extension of the second frame reaches beyond it.",
+    clauses: "pipe.lend_check frame.extension",
+    results: [{ items: [text("hi")] }, "ok", fault, again, fault, again],
+    bytes: [stateIs(0, failed("frame.extension"))],
+  });
 }
 
 function addLendOne(cases: Cases): void {
@@ -72,60 +65,56 @@ function addLendOne(cases: Cases): void {
   const rest = (from: number) => drained(contents.slice(from).map((content) => text(content)));
   const clauses = "pipe.lend_one pipe.lend";
   const head = [controlIs(plan, "head", 96)];
-  const from = cases.valid(
-    "lend_in_turn",
-    "A frame is lent and taken back, and what is behind it is read.",
+  const from = cases.valid(reading(plan, { operations: [peek, still, release, { read: true }] }), {
+    name: "lend_in_turn",
+    about: "A frame is lent and taken back, and what is behind it is read.",
     clauses,
-    reading(plan, { operations: [peek, still, release, { read: true }] }),
-    { results: [lent("one"), "ok", "ok", rest(1)], bytes: head },
-  );
+    results: [lent("one"), "ok", "ok", rest(1)],
+    bytes: head,
+  });
   const while_lent: [string, string, Operation][] = [
     ["lend_twice", "Another is to be lent meanwhile: the caller's mistake.", peek],
     ["lend_and_read", "The next is to be read meanwhile: the caller's mistake.", { read: 1 }],
     ["lend_and_read_all", "All are to be read meanwhile: the same.", { read: true }],
   ];
   for (const [name, about, operation] of while_lent) {
-    cases.invalid(
+    cases.invalid(from, member("operations.1", operation), {
       name,
-      `${about} Nothing is lost by it.`,
+      about: `${about} Nothing is lost by it.`,
       clauses,
-      from,
-      member("operations.1", operation),
-      { results: [lent("one"), REFUSED, "ok", rest(1)], bytes: head },
-    );
+      results: [lent("one"), REFUSED, "ok", rest(1)],
+      bytes: head,
+    });
   }
-  cases.invalid(
-    "release_twice",
-    "It is taken back twice: the second time is the caller's mistake.",
+  cases.invalid(from, member("operations.1", release), {
+    name: "release_twice",
+    about: "It is taken back twice: the second time is the caller's mistake.",
     clauses,
-    from,
-    member("operations.1", release),
-    { results: [lent("one"), "ok", "refused", rest(1)], bytes: head },
-  );
-  cases.invalid(
-    "release_nothing",
-    "Nothing was lent.",
+    results: [lent("one"), "ok", "refused", rest(1)],
+    bytes: head,
+  });
+  cases.invalid(from, member("operations.0", still), {
+    name: "release_nothing",
+    about: "Nothing was lent.",
     clauses,
-    from,
-    member("operations.0", still),
-    { results: ["ok", "ok", "refused", rest(0)], bytes: head },
-  );
-  cases.invalid(
-    "release_read",
-    "What was read is not to be taken back.",
+    results: ["ok", "ok", "refused", rest(0)],
+    bytes: head,
+  });
+  cases.invalid(from, member("operations.0", { read: 1 }), {
+    name: "release_read",
+    about: "What was read is not to be taken back.",
     clauses,
-    from,
-    member("operations.0", { read: 1 }),
-    { results: [lent("one"), "ok", "refused", rest(1)], bytes: head },
-  );
+    results: [lent("one"), "ok", "refused", rest(1)],
+    bytes: head,
+  });
   const none = pipe();
-  cases.valid(
-    "release_none",
-    "There was nothing to lend.",
-    "pipe.lend_one",
-    reading(none, { operations: [peek, release] }),
-    { results: [drained([]), "refused"], bytes: [controlIs(none, "head", 0)] },
-  );
+  cases.valid(reading(none, { operations: [peek, release] }), {
+    name: "release_none",
+    about: "There was nothing to lend.",
+    clauses: "pipe.lend_one",
+    results: [drained([]), "refused"],
+    bytes: [controlIs(none, "head", 0)],
+  });
 }
 
 /** The own close takes back what was lent, so that its answer is the only one. */
@@ -134,26 +123,23 @@ function addLendClosed(cases: Cases): void {
   const one = { items: [text("one")] };
   const gone = drained([], "pipe.closed");
   const from = cases.valid(
-    "lend_and_close",
-    "A frame is lent when the reader closes: from then on that is what every call answers.",
-    "pipe.lend_one pipe.lend pipe.close pipe.close_stores pipe.first_answer",
     reading(plan, { operations: [peek, close, { read: true }, peek, release] }),
     {
+      name: "lend_and_close",
+      about:
+        "A frame is lent when the reader closes: from then on that is what every call answers.",
+      clauses: "pipe.lend_one pipe.lend pipe.close pipe.close_stores pipe.first_answer",
       results: [one, "ok", gone, gone, CLOSED_OR_REFUSED],
       bytes: [controlIs(plan, "head", 0), stateIs(1, 2)],
     },
   );
-  cases.invalid(
-    "lend_and_stay",
-    "It does not close.",
-    "pipe.lend_one pipe.lend pipe.close pipe.close_stores",
-    from,
-    member("operations.1", still),
-    {
-      results: [one, "ok", REFUSED, REFUSED, "ok"],
-      bytes: [stateIs(1, ATTACHED)],
-    },
-  );
+  cases.invalid(from, member("operations.1", still), {
+    name: "lend_and_stay",
+    about: "It does not close.",
+    clauses: "pipe.lend_one pipe.lend pipe.close pipe.close_stores",
+    results: [one, "ok", REFUSED, REFUSED, "ok"],
+    bytes: [stateIs(1, ATTACHED)],
+  });
 }
 
 /** What is lent in one direction of a port does not stand in the way of the other. */
@@ -176,51 +162,45 @@ function addBothWays(cases: Cases): void {
     take,
   ];
   const one = { items: [text("one")] };
-  const from = cases.valid(
-    "lend_and_claim",
-    "A port writes while a frame is lent, and gives it back and reads while a claim is open.",
-    "pipe.lend_one pipe.claim_one",
-    {
-      kind: "read",
-      image: toImage(segment.bytes),
-      role: "port",
-      endpoint: 1,
-      channel: 1,
-      limit: 4096,
-      operations,
-    },
-    {
-      results: [
-        one,
-        "ok",
-        "ok",
-        "ok",
-        drained([text("two")]),
-        "ok",
-        "ok",
-        drained([message({ text: "x" }), message({ text: "a" })], "ended"),
-      ],
-    },
-  );
-  cases.invalid(
-    "lend_and_claim_out_of_turn",
-    "It is to write while the claim is open, and to read while the frame is lent.",
-    "pipe.lend_one pipe.claim_one",
-    from,
-    member("operations.3", { write: { text: "y" } }),
-    {
-      results: [
-        one,
-        "ok",
-        "ok",
-        "refused",
-        REFUSED,
-        "ok",
-        "ok",
-        drained([message({ text: "x" }), message({ text: "a" })], "ended"),
-      ],
-    },
-  );
+  const from = cases.valid({
+    kind: "read",
+    image: toImage(segment.bytes),
+    role: "port",
+    endpoint: 1,
+    channel: 1,
+    limit: 4096,
+    operations,
+  }, {
+    name: "lend_and_claim",
+    about:
+      "A port writes while a frame is lent, and gives it back and reads while a claim is open.",
+    clauses: "pipe.lend_one pipe.claim_one",
+    results: [
+      one,
+      "ok",
+      "ok",
+      "ok",
+      drained([text("two")]),
+      "ok",
+      "ok",
+      drained([message({ text: "x" }), message({ text: "a" })], "ended"),
+    ],
+  });
+  cases.invalid(from, member("operations.3", { write: { text: "y" } }), {
+    name: "lend_and_claim_out_of_turn",
+    about: "It is to write while the claim is open, and to read while the frame is lent.",
+    clauses: "pipe.lend_one pipe.claim_one",
+    results: [
+      one,
+      "ok",
+      "ok",
+      "refused",
+      REFUSED,
+      "ok",
+      "ok",
+      drained([message({ text: "x" }), message({ text: "a" })], "ended"),
+    ],
+  });
 }
 
 function addClaimOne(cases: Cases): void {
@@ -229,58 +209,49 @@ function addClaimOne(cases: Cases): void {
   const finish: Operation = { finish: { text: "a" } };
   const a = message({ text: "a" });
   const clauses = "pipe.claim_one";
-  const from = cases.valid(
-    "claim_open",
-    "A place is claimed, filled in, finished and published.",
-    `${clauses} ring.publish`,
-    writing(plan, { operations: [claim, still, finish, publish, take] }),
-    { results: ["ok", "ok", "ok", "ok", drained([a])], bytes: [controlIs(plan, "tail", 32)] },
-  );
+  const from = cases.valid(writing(plan, { operations: [claim, still, finish, publish, take] }), {
+    name: "claim_open",
+    about: "A place is claimed, filled in, finished and published.",
+    clauses: `${clauses} ring.publish`,
+    results: ["ok", "ok", "ok", "ok", drained([a])],
+    bytes: [controlIs(plan, "tail", 32)],
+  });
   const add = (name: string, about: string, operation: Operation) =>
-    cases.invalid(
+    cases.invalid(from, member("operations.1", operation), {
       name,
-      `${about} while the claim is open: the caller's mistake, and the claim stays.`,
+      about: `${about} while the claim is open: the caller's mistake, and the claim stays.`,
       clauses,
-      from,
-      member("operations.1", operation),
-      {
-        results: ["ok", "refused", "ok", "ok", drained([a])],
-        bytes: [controlIs(plan, "tail", 32)],
-      },
-    );
+      results: ["ok", "refused", "ok", "ok", drained([a])],
+      bytes: [controlIs(plan, "tail", 32)],
+    });
   add("claim_twice", "Another place is to be claimed", { claim: { text: "b" }, size: 1 });
   add("claim_and_write", "Something else is to be written", { write: { text: "b" } });
   add("claim_and_wait", "The same, by a call that may wait,", { write: { text: "b" }, wait: true });
   add("claim_and_end", "The stream is to end", { end: true });
-  cases.invalid(
-    "claim_given_up",
-    "The claim is given up, and to finish it then is the caller's mistake.",
+  cases.invalid(from, member("operations.1", { abandon: true }), {
+    name: "claim_given_up",
+    about: "The claim is given up, and to finish it then is the caller's mistake.",
     clauses,
-    from,
-    member("operations.1", { abandon: true }),
-    {
-      results: ["ok", "ok", "refused", "ok", drained([])],
-      bytes: [controlIs(plan, "tail", 0)],
-    },
-  );
+    results: ["ok", "ok", "refused", "ok", drained([])],
+    bytes: [controlIs(plan, "tail", 0)],
+  });
   const most = cases.valid(
-    "claim_abandoned",
-    "A place is claimed and given up: what is written then stands there.",
-    `${clauses} ring.tail_owner`,
     writing(plan, { operations: [claim, { abandon: true }, { write: { text: "b" } }, take] }),
     {
+      name: "claim_abandoned",
+      about: "A place is claimed and given up: what is written then stands there.",
+      clauses: `${clauses} ring.tail_owner`,
       results: ["ok", "ok", "ok", drained([message({ text: "b" })])],
       bytes: [controlIs(plan, "tail", 32)],
     },
   );
-  cases.invalid(
-    "claim_abandoned_and_ended",
-    "Or `end` does.",
-    `${clauses} pipe.end`,
-    most,
-    member("operations.2", { end: true }),
-    { results: ["ok", "ok", "ok", drained([], "ended")], bytes: [controlIs(plan, "tail", 16)] },
-  );
+  cases.invalid(most, member("operations.2", { end: true }), {
+    name: "claim_abandoned_and_ended",
+    about: "Or `end` does.",
+    clauses: `${clauses} pipe.end`,
+    results: ["ok", "ok", "ok", drained([], "ended")],
+    bytes: [controlIs(plan, "tail", 16)],
+  });
 }
 
 function addNoClaim(cases: Cases): void {
@@ -290,35 +261,32 @@ function addNoClaim(cases: Cases): void {
   const abandon: Operation = { abandon: true };
   const operations: Operation[] = [claim, finish, publish, { write: { text: "b" } }, take];
   const [a, b] = [message({ text: "a" }), message({ text: "b" })];
-  const from = cases.valid(
-    "claim_and_then_write",
-    "Behind a claim that is finished and published, a message is written.",
-    "pipe.claim_one",
-    writing(plan, { operations }),
-    { results: ["ok", "ok", "ok", "ok", drained([a, b])] },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "claim_and_then_write",
+    about: "Behind a claim that is finished and published, a message is written.",
+    clauses: "pipe.claim_one",
+    results: ["ok", "ok", "ok", "ok", drained([a, b])],
+  });
   const add = (name: string, about: string, at: number, operation: Operation) => {
     const results = ["ok", "ok", "ok", "ok"].map((ok, index) => index === at ? "refused" : ok);
     const items = at === 3 ? [a] : [a, b];
-    cases.invalid(
+    cases.invalid(from, member(`operations.${at}`, operation), {
       name,
-      `${about}: the caller's mistake.`,
-      "pipe.claim_one",
-      from,
-      member(`operations.${at}`, operation),
-      { results: [...results, drained(items)] },
-    );
+      about: `${about}: the caller's mistake.`,
+      clauses: "pipe.claim_one",
+      results: [...results, drained(items)],
+    });
   };
   add("finish_twice", "It is finished again behind its publish", 3, finish);
   add("abandon_finished", "It is given up behind its publish", 3, abandon);
   for (const [name, operation] of [["finish", finish], ["abandon", abandon]] as const) {
-    cases.valid(
-      `${name}_nothing`,
-      "Nothing is claimed.",
-      "pipe.claim_one",
-      writing(plan, { operations: [operation, { write: { text: "b" } }, take] }),
-      { results: ["refused", "ok", drained([b])], bytes: [controlIs(plan, "tail", 32)] },
-    );
+    cases.valid(writing(plan, { operations: [operation, { write: { text: "b" } }, take] }), {
+      name: `${name}_nothing`,
+      about: "Nothing is claimed.",
+      clauses: "pipe.claim_one",
+      results: ["refused", "ok", drained([b])],
+      bytes: [controlIs(plan, "tail", 32)],
+    });
   }
   const full: Operation[] = [
     { write: bytesOf(112) },
@@ -326,13 +294,13 @@ function addNoClaim(cases: Cases): void {
     { claim: bytesOf(64), size: 64, open: true },
     { finish: bytesOf(64) },
   ];
-  cases.valid(
-    "finish_no_room",
-    "There was no room for the claim, so that there is nothing to finish.",
-    "pipe.claim_one ring.room",
-    writing(plan, { operations: full }),
-    { results: ["ok", "ok", "full", "refused"], bytes: [controlIs(plan, "tail", 224)] },
-  );
+  cases.valid(writing(plan, { operations: full }), {
+    name: "finish_no_room",
+    about: "There was no room for the claim, so that there is nothing to finish.",
+    clauses: "pipe.claim_one ring.room",
+    results: ["ok", "ok", "full", "refused"],
+    bytes: [controlIs(plan, "tail", 224)],
+  });
 }
 
 function addClaimClosed(cases: Cases): void {
@@ -349,46 +317,39 @@ function addClaimClosed(cases: Cases): void {
     { end: true },
     take,
   ];
-  const from = cases.valid(
-    "claim_and_close",
-    "A claim is open when the writer closes: that is what every call answers from then on.",
-    "pipe.claim_one pipe.publish_none pipe.close pipe.close_stores pipe.first_answer",
-    writing(plan, { operations }),
-    {
-      results: [
-        "ok",
-        "ok",
-        "pipe.closed",
-        "pipe.closed",
-        CLOSED_OR_REFUSED,
-        CLOSED_OR_REFUSED,
-        "ok",
-        "pipe.closed",
-        drained([]),
-      ],
-      bytes: [controlIs(plan, "tail", 0), stateIs(0, 2)],
-    },
-  );
-  cases.invalid(
-    "claim_and_stay",
-    "It does not close.",
-    "pipe.claim_one pipe.close pipe.close_stores",
-    from,
-    member("operations.1", still),
-    {
-      results: [
-        "ok",
-        "ok",
-        "refused",
-        "refused",
-        "ok",
-        "refused",
-        "ok",
-        "ok",
-        drained([message({ text: "a" })], "ended"),
-      ],
-    },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "claim_and_close",
+    about: "A claim is open when the writer closes: that is what every call answers from then on.",
+    clauses: "pipe.claim_one pipe.publish_none pipe.close pipe.close_stores pipe.first_answer",
+    results: [
+      "ok",
+      "ok",
+      "pipe.closed",
+      "pipe.closed",
+      CLOSED_OR_REFUSED,
+      CLOSED_OR_REFUSED,
+      "ok",
+      "pipe.closed",
+      drained([]),
+    ],
+    bytes: [controlIs(plan, "tail", 0), stateIs(0, 2)],
+  });
+  cases.invalid(from, member("operations.1", still), {
+    name: "claim_and_stay",
+    about: "It does not close.",
+    clauses: "pipe.claim_one pipe.close pipe.close_stores",
+    results: [
+      "ok",
+      "ok",
+      "refused",
+      "refused",
+      "ok",
+      "refused",
+      "ok",
+      "ok",
+      drained([message({ text: "a" })], "ended"),
+    ],
+  });
 }
 
 function addPublishNone(cases: Cases): void {
@@ -403,20 +364,20 @@ function addPublishNone(cases: Cases): void {
     ["given_up", "Nor is what was given up.", { claim: { text: "a" }, size: 1, abandon: true }],
   ];
   for (const [name, about, operation] of nothing) {
-    cases.valid(
-      `publish_${name}`,
+    cases.valid(writing(plan, { operations: [operation, asks, bell, publish, take] }), {
+      name: `publish_${name}`,
       about,
-      `${clauses} wait.exchange`,
-      writing(plan, { operations: [operation, asks, bell, publish, take] }),
-      { results: ["ok", "ok", "ok", "ok", drained([])], bytes: quiet },
-    );
+      clauses: `${clauses} wait.exchange`,
+      results: ["ok", "ok", "ok", "ok", drained([])],
+      bytes: quiet,
+    });
   }
   const finished = cases.valid(
-    "publish_finished",
-    "A message is finished, and becomes visible: its reader is rung.",
-    `${clauses} wait.exchange ring.publish`,
     writing(plan, { operations: [held, asks, bell, still, publish, take] }),
     {
+      name: "publish_finished",
+      about: "A message is finished, and becomes visible: its reader is rung.",
+      clauses: `${clauses} wait.exchange ring.publish`,
       results: ["ok", "ok", "ok", "ok", "ok", drained([message({ text: "a" })])],
       bytes: [
         controlIs(plan, "tail", 32),
@@ -425,21 +386,17 @@ function addPublishNone(cases: Cases): void {
       ],
     },
   );
-  cases.invalid(
-    "publish_closed",
-    "The close has dropped it: nothing is stored, and to publish is no error.",
-    `${clauses} pipe.close`,
-    finished,
-    member("operations.3", close),
-    {
-      results: ["ok", "ok", "ok", "ok", "ok", drained([])],
-      bytes: [
-        controlIs(plan, "tail", 0),
-        controlIs(plan, "reader_wants", 1),
-        stateIs(0, 2),
-      ],
-    },
-  );
+  cases.invalid(finished, member("operations.3", close), {
+    name: "publish_closed",
+    about: "The close has dropped it: nothing is stored, and to publish is no error.",
+    clauses: `${clauses} pipe.close`,
+    results: ["ok", "ok", "ok", "ok", "ok", drained([])],
+    bytes: [
+      controlIs(plan, "tail", 0),
+      controlIs(plan, "reader_wants", 1),
+      stateIs(0, 2),
+    ],
+  });
   addPublishFault(cases);
 }
 
@@ -456,22 +413,18 @@ function addPublishFault(cases: Cases): void {
     publish,
     { end: true },
   ];
-  const from = cases.valid(
-    "publish_before_end",
-    "A writer finishes, writes what needs a look at `head`, and ends.",
-    "pipe.publish_none ring.fault ring.fault_stop",
-    writing(plan, { operations }),
-    { results: ["ok", "ok", "ok", "ok", "ok", "ok", "ok"], bytes: [stateIs(1, ATTACHED)] },
-  );
-  cases.invalid(
-    "publish_fault",
-    "`head` is broken: what was finished is dropped, and to publish does nothing.",
-    "pipe.publish_none ring.fault ring.fault_stop pipe.fault",
-    from,
-    member("operations.2.set.0.hex", "81 00 00 00"),
-    {
-      results: ["ok", "ok", "ok", "ring.cursor", "ok", "ok", "ring.cursor"],
-      bytes: [{ ...back, about: "tail" }, stateIs(1, failed("ring.cursor"))],
-    },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "publish_before_end",
+    about: "A writer finishes, writes what needs a look at `head`, and ends.",
+    clauses: "pipe.publish_none ring.fault ring.fault_stop",
+    results: ["ok", "ok", "ok", "ok", "ok", "ok", "ok"],
+    bytes: [stateIs(1, ATTACHED)],
+  });
+  cases.invalid(from, member("operations.2.set.0.hex", "81 00 00 00"), {
+    name: "publish_fault",
+    about: "`head` is broken: what was finished is dropped, and to publish does nothing.",
+    clauses: "pipe.publish_none ring.fault ring.fault_stop pipe.fault",
+    results: ["ok", "ok", "ok", "ring.cursor", "ok", "ok", "ring.cursor"],
+    bytes: [{ ...back, about: "tail" }, stateIs(1, failed("ring.cursor"))],
+  });
 }

@@ -15,28 +15,28 @@ export function addTries(cases: Cases): void {
 function addNever(cases: Cases): void {
   const plan = writersPipe();
   const from = cases.valid(
-    "try_small",
-    "A message that an empty ring can take at once, whatever its position.",
-    "pipe.try_never frame.batch_whole",
     writing(plan, { operations: [{ write: { ...bytesOf(100), tag: 5 } }, { take: true }] }),
-    { results: ["ok", drained([message({ ...bytesOf(100), tag: 5 })])] },
+    {
+      name: "try_small",
+      about: "A message that an empty ring can take at once, whatever its position.",
+      clauses: "pipe.try_never frame.batch_whole",
+      results: ["ok", drained([message({ ...bytesOf(100), tag: 5 })])],
+    },
   );
-  cases.invalid(
-    "try_never",
-    "One that it could never take at once: the caller's mistake, and nothing is written.",
-    "pipe.try_never",
-    from,
-    member("operations.0.write.count", 240),
-    { results: ["refused", drained([])], bytes: [controlIs(plan, "tail", 0)] },
-  );
-  cases.invalid(
-    "batch_never",
-    "A batch that is too large for one frame: the caller's mistake, and nothing is written.",
-    "frame.batch_whole",
-    from,
-    member("operations.0.write", { codec: 3, text: `["${"x".repeat(120)}"]` }),
-    { results: ["refused", drained([])], bytes: [controlIs(plan, "tail", 0)] },
-  );
+  cases.invalid(from, member("operations.0.write.count", 240), {
+    name: "try_never",
+    about: "One that it could never take at once: the caller's mistake, and nothing is written.",
+    clauses: "pipe.try_never",
+    results: ["refused", drained([])],
+    bytes: [controlIs(plan, "tail", 0)],
+  });
+  cases.invalid(from, member("operations.0.write", { codec: 3, text: `["${"x".repeat(120)}"]` }), {
+    name: "batch_never",
+    about: "A batch that is too large for one frame: the caller's mistake, and nothing is written.",
+    clauses: "frame.batch_whole",
+    results: ["refused", drained([])],
+    bytes: [controlIs(plan, "tail", 0)],
+  });
 }
 
 /** Up to which size a writer should be able to place what it is given, and from which it cannot. */
@@ -46,24 +46,19 @@ function addBounds(cases: Cases): void {
     for (const start of [0, 16, 48, capacity / 2, 2 ** 32 - 16]) {
       const plan = writersPipe({ capacity, start });
       const size = bytesOf(should);
-      const from = cases.valid(
-        `try_size_${capacity}_${start.toString(16)}`,
-        `${should} bytes, into an empty ring of ${capacity} at position ${start}.`,
-        "pipe.try_size pipe.try_never pipe.try_write",
-        writing(plan, { operations: [{ write: size }, { take: true }] }),
-        { results: ["ok", drained([message(size)])] },
-      );
-      cases.invalid(
-        `try_beyond_${capacity}_${start.toString(16)}`,
-        `${never} bytes, for which there is not always room, however a writer cuts.`,
-        "pipe.try_never",
-        from,
-        member("operations.0.write.count", never),
-        {
-          results: ["refused", drained([])],
-          bytes: [controlIs(plan, "tail", start)],
-        },
-      );
+      const from = cases.valid(writing(plan, { operations: [{ write: size }, { take: true }] }), {
+        name: `try_size_${capacity}_${start.toString(16)}`,
+        about: `${should} bytes, into an empty ring of ${capacity} at position ${start}.`,
+        clauses: "pipe.try_size pipe.try_never pipe.try_write",
+        results: ["ok", drained([message(size)])],
+      });
+      cases.invalid(from, member("operations.0.write.count", never), {
+        name: `try_beyond_${capacity}_${start.toString(16)}`,
+        about: `${never} bytes, for which there is not always room, however a writer cuts.`,
+        clauses: "pipe.try_never",
+        results: ["refused", drained([])],
+        bytes: [controlIs(plan, "tail", start)],
+      });
     }
   }
 }
@@ -73,23 +68,22 @@ function addPartly(cases: Cases): void {
   const plan = writersPipe();
   const [first, second] = [bytesOf(64), bytesOf(120)];
   const from = cases.valid(
-    "try_partly",
-    "There is room for half of the ring, and not for all of a message: nothing of it is placed.",
-    "pipe.try_write",
     writing(plan, { operations: [{ write: first }, { write: second }, { take: true }] }),
     {
+      name: "try_partly",
+      about:
+        "There is room for half of the ring, and not for all of a message: nothing of it is placed.",
+      clauses: "pipe.try_write",
       results: ["ok", "full", drained([message(first)])],
       bytes: [controlIs(plan, "tail", 80)],
     },
   );
-  cases.invalid(
-    "try_wholly",
-    "The message before it is a short one.",
-    "pipe.try_write",
-    from,
-    member("operations.0.write.count", 0),
-    { results: ["ok", "ok", drained([message(bytesOf(0)), message(second)])] },
-  );
+  cases.invalid(from, member("operations.0.write.count", 0), {
+    name: "try_wholly",
+    about: "The message before it is a short one.",
+    clauses: "pipe.try_write",
+    results: ["ok", "ok", drained([message(bytesOf(0)), message(second)])],
+  });
 }
 
 /** Between the two bounds it is the writer's to say; that there is no room it cannot say. */
@@ -103,12 +97,12 @@ function addNeverFull(cases: Cases): void {
       operations.push({ take: true });
       results.push({ one_of: ["ok", "refused"] }, placed, "ok", drained([message(bytesOf(0))]));
     }
-    cases.valid(
-      `try_never_full_${size}`,
-      `${size} bytes, into an empty ring of 256 at many positions: they go in, or are refused.`,
-      "pipe.try_never",
-      writing(writersPipe(), { operations }),
-      { results },
-    );
+    cases.valid(writing(writersPipe(), { operations }), {
+      name: `try_never_full_${size}`,
+      about:
+        `${size} bytes, into an empty ring of 256 at many positions: they go in, or are refused.`,
+      clauses: "pipe.try_never",
+      results,
+    });
   }
 }

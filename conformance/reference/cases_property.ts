@@ -43,13 +43,12 @@ function got(plan: Property, ...results: NonNullable<Expectation["results"]>): E
 function addOpening(cases: Cases): void {
   const open = "property.open";
   const plan = property({ version: 5, slots: { 1: HALF } });
-  const from = cases.valid(
-    "open",
-    "A text that was set as the fifth value, in slot 1.",
-    `${open} property.version property.whole property.store_nothing property.owner`,
-    getting(plan),
-    got(plan, gives(5, text("half"))),
-  );
+  const from = cases.valid(getting(plan), {
+    name: "open",
+    about: "A text that was set as the fifth value, in slot 1.",
+    clauses: `${open} property.version property.whole property.store_nothing property.owner`,
+    ...got(plan, gives(5, text("half"))),
+  });
   const refused = { result: "property.channel", unchanged: true } as const;
   const at = plan.descriptor;
   const changes: [string, string, string, number][] = [
@@ -63,40 +62,47 @@ function addOpening(cases: Cases): void {
     ["reader_one", "An endpoint as the only reader.", "reader", 1],
   ];
   for (const [name, about, column, value] of changes) {
-    cases.invalid(`open_${name}`, about, open, from, field(at, DESCRIPTOR, column, value), refused);
+    cases.invalid(from, field(at, DESCRIPTOR, column, value), {
+      name: `open_${name}`,
+      about,
+      clauses: open,
+      ...refused,
+    });
   }
-  cases.invalid("open_beyond", "No such channel.", open, from, member("channel", 1), refused);
+  cases.invalid(from, member("channel", 1), {
+    name: "open_beyond",
+    about: "No such channel.",
+    clauses: open,
+    ...refused,
+  });
   const wide = property({ version: 5, slots: { 1: HALF }, channel: { control_size: 512 } });
-  cases.valid(
-    "open_control_wide",
-    "A control area may be larger.",
-    open,
-    getting(wide),
-    got(wide, gives(5, text("half"))),
-  );
+  cases.valid(getting(wide), {
+    name: "open_control_wide",
+    about: "A control area may be larger.",
+    clauses: open,
+    ...got(wide, gives(5, text("half"))),
+  });
   const ring = { writer: 0, reader: 1, capacity: 512 };
-  cases.valid(
-    "open_ring",
-    "A ring is no property.",
-    open,
-    getting(property({ before: [ring] }), undefined, { channel: 0 }),
-    refused,
-  );
-  cases.valid(
-    "open_writer_other",
-    "Endpoint 1 may not set what endpoint 0 writes.",
-    `${open} property.owner`,
-    { ...getting(plan), role: "property_writer", endpoint: 1, kind: "write" },
-    refused,
-  );
+  cases.valid(getting(property({ before: [ring] }), undefined, { channel: 0 }), {
+    name: "open_ring",
+    about: "A ring is no property.",
+    clauses: open,
+    ...refused,
+  });
+  cases.valid({ ...getting(plan), role: "property_writer", endpoint: 1, kind: "write" }, {
+    name: "open_writer_other",
+    about: "Endpoint 1 may not set what endpoint 0 writes.",
+    clauses: `${open} property.owner`,
+    ...refused,
+  });
   const taken = property({ states: [ATTACHED, ATTACHED] });
-  cases.valid(
-    "open_taken",
-    "The checks of the segment come first: the endpoint is not vacant.",
-    `${open} segment.check`,
-    getting(taken),
-    { result: "segment.endpoint", unchanged: true },
-  );
+  cases.valid(getting(taken), {
+    name: "open_taken",
+    about: "The checks of the segment come first: the endpoint is not vacant.",
+    clauses: `${open} segment.check`,
+    result: "segment.endpoint",
+    unchanged: true,
+  });
 }
 
 function addFinding(cases: Cases): void {
@@ -116,13 +122,12 @@ function addFinding(cases: Cases): void {
   const found = property(plan);
   const { channel: _, ...rest } = getting(found);
   const byName = { ...rest, property: "größe" };
-  const from = cases.valid(
-    "find",
-    "The first property of that name, in UTF-8.",
-    find,
-    byName,
-    got(found, gives(5, text("half"))),
-  );
+  const from = cases.valid(byName, {
+    name: "find",
+    about: "The first property of that name, in UTF-8.",
+    clauses: find,
+    ...got(found, gives(5, text("half"))),
+  });
   const refused = { result: "property.channel", unchanged: true } as const;
   const control = found.control;
   const hex = (name: string) => ({
@@ -132,76 +137,73 @@ function addFinding(cases: Cases): void {
     hex: toHex(Uint8Array.from({ length: 124 }, (_, i) => new TextEncoder().encode(name)[i] ?? 0)),
   });
   const second = got(found, gives(0)).results!;
-  cases.invalid(
-    "find_second",
-    "The first has another name: the next of that name, which nobody has set.",
-    find,
-    from,
-    hex("grösse"),
-    { results: second },
-  );
-  cases.invalid(
-    "find_size",
-    "A name of 125 bytes is none.",
-    find,
-    from,
-    field(control, "property_control", "name_size", 125),
-    { results: second },
-  );
-  cases.invalid("find_none", "No such name.", find, from, member("property", "gai"), refused);
-  cases.invalid("find_longer", "A longer one.", find, from, member("property", "größer"), refused);
-  cases.invalid(
-    "find_unnamed",
-    "What has no name is not found by none.",
-    find,
-    from,
-    member("property", ""),
-    refused,
-  );
-  cases.invalid(
-    "find_unchecked",
-    "The first of that name that passes the checks: one before it has a reader.",
-    find,
-    from,
-    member("property", "gain"),
-    { results: second },
-  );
+  cases.invalid(from, hex("grösse"), {
+    name: "find_second",
+    about: "The first has another name: the next of that name, which nobody has set.",
+    clauses: find,
+    results: second,
+  });
+  cases.invalid(from, field(control, "property_control", "name_size", 125), {
+    name: "find_size",
+    about: "A name of 125 bytes is none.",
+    clauses: find,
+    results: second,
+  });
+  cases.invalid(from, member("property", "gai"), {
+    name: "find_none",
+    about: "No such name.",
+    clauses: find,
+    ...refused,
+  });
+  cases.invalid(from, member("property", "größer"), {
+    name: "find_longer",
+    about: "A longer one.",
+    clauses: find,
+    ...refused,
+  });
+  cases.invalid(from, member("property", ""), {
+    name: "find_unnamed",
+    about: "What has no name is not found by none.",
+    clauses: find,
+    ...refused,
+  });
+  cases.invalid(from, member("property", "gain"), {
+    name: "find_unchecked",
+    about: "The first of that name that passes the checks: one before it has a reader.",
+    clauses: find,
+    results: second,
+  });
 }
 
 function addGetting(cases: Cases): void {
   const blank = property();
   const version = "property.version";
-  const from = cases.valid(
-    "get_never_set",
-    "A value that was never set: none, and no slot is looked at.",
-    version,
-    getting(blank, [{ get: true }, { get: true }]),
-    got(blank, gives(0), gives(0)),
-  );
-  cases.invalid(
-    "get_blank_slot",
-    "Version 4 in blank memory: slot 0 does not hold it.",
-    `${version} property.fault`,
-    from,
-    field(blank.control, "property_control", "version", 4),
-    { results: ["property.slot", "property.slot"] },
-  );
+  const from = cases.valid(getting(blank, [{ get: true }, { get: true }]), {
+    name: "get_never_set",
+    about: "A value that was never set: none, and no slot is looked at.",
+    clauses: version,
+    ...got(blank, gives(0), gives(0)),
+  });
+  cases.invalid(from, field(blank.control, "property_control", "version", 4), {
+    name: "get_blank_slot",
+    about: "Version 4 in blank memory: slot 0 does not hold it.",
+    clauses: `${version} property.fault`,
+    results: ["property.slot", "property.slot"],
+  });
   const twice = property({ version: 7, slots: { 3: { sequence: 7, value: "" } } });
-  cases.valid(
-    "get_twice",
-    "To get takes nothing away. No bytes are a value.",
-    `${version} property.store_nothing`,
-    getting(twice, [{ get: true }, { get: true }]),
-    got(twice, gives(7, { hex: "" }), gives(7, { hex: "" })),
-  );
+  cases.valid(getting(twice, [{ get: true }, { get: true }]), {
+    name: "get_twice",
+    about: "To get takes nothing away. No bytes are a value.",
+    clauses: `${version} property.store_nothing`,
+    ...got(twice, gives(7, { hex: "" }), gives(7, { hex: "" })),
+  });
   const none = property({ version: 6, slots: { 2: { sequence: 6, present: 0 } } });
-  cases.valid(
-    "get_none",
-    "None, as the sixth value.",
-    version,
-    getting(none),
-    got(none, gives(6)),
-  );
+  cases.valid(getting(none), {
+    name: "get_none",
+    about: "None, as the sixth value.",
+    clauses: version,
+    ...got(none, gives(6)),
+  });
   const next: Operation[] = [
     { get: true },
     sets(blank, 1, { codec: TEXT, value: "one" }),
@@ -211,25 +213,23 @@ function addGetting(cases: Cases): void {
     { get: true },
     { get: true },
   ];
-  cases.valid(
-    "get_latest",
-    "What was set last, and not what was set before.",
-    version,
-    getting(blank, next),
-    { results: [gives(0), "ok", gives(1, text("one")), "ok", "ok", gives(3), gives(3)] },
-  );
+  cases.valid(getting(blank, next), {
+    name: "get_latest",
+    about: "What was set last, and not what was set before.",
+    clauses: version,
+    results: [gives(0), "ok", gives(1, text("one")), "ok", "ok", gives(3), gives(3)],
+  });
   const full = new Uint8Array(112).map((_, index) => index);
   const most = property({
     version: 2 ** 32 - 1,
     slots: { 3: { sequence: 2 ** 32 - 1, value: full } },
   });
-  cases.valid(
-    "get_last_version",
-    "The last version of all, and a value that fills its slot.",
-    `${version} property.bounds`,
-    getting(most),
-    got(most, gives(2 ** 32 - 1, { count: 112 })),
-  );
+  cases.valid(getting(most), {
+    name: "get_last_version",
+    about: "The last version of all, and a value that fills its slot.",
+    clauses: `${version} property.bounds`,
+    ...got(most, gives(2 ** 32 - 1, { count: 112 })),
+  });
 }
 
 /** What may stand in a slot, and what a writer that died leaves in the one behind it. */
@@ -239,13 +239,12 @@ function addSlots(cases: Cases): void {
     version: 5,
     slots: { 1: HALF, 2: { sequence: 6, present: 7, size: 2 ** 32 - 1, value: "torn" } },
   });
-  const from = cases.valid(
-    "get_begun",
-    "The writer has begun the next value: the last complete one stands there.",
-    `${fault} property.whole property.stays`,
-    getting(plan, [{ get: true }, { get: true }]),
-    got(plan, gives(5, text("half")), gives(5, text("half"))),
-  );
+  const from = cases.valid(getting(plan, [{ get: true }, { get: true }]), {
+    name: "get_begun",
+    about: "The writer has begun the next value: the last complete one stands there.",
+    clauses: `${fault} property.whole property.stays`,
+    ...got(plan, gives(5, text("half")), gives(5, text("half"))),
+  });
   const at = plan.slots[1]!;
   const changes: [string, string, string, number][] = [
     ["sequence_next", "The slot holds a later value, and the version is the same.", "sequence", 9],
@@ -260,7 +259,10 @@ function addSlots(cases: Cases): void {
     const change = field(at, "property_slot", column, value);
     const clauses = (name.startsWith("sequence") ? "property.fault property.whole" : fault) +
       " property.store_nothing property.owner";
-    cases.invalid(`slot_${name}`, about, clauses, from, change, {
+    cases.invalid(from, change, {
+      name: `slot_${name}`,
+      about,
+      clauses,
       results: ["property.slot", "property.slot"],
       bytes: [stateIs(0, ATTACHED), versionIs(plan, 5), watchersAre(plan)],
     });
@@ -268,41 +270,43 @@ function addSlots(cases: Cases): void {
   for (const [index, name] of [[0, "first"], [5, "last"]] as const) {
     const reserved = Uint8Array.from({ length: 6 }, (_, i) => i === index ? 1 : 0);
     cases.invalid(
-      `slot_reserved_${name}`,
-      "A reserved byte that is not 0.",
-      fault,
       from,
       { at, structure: "property_slot", field: "reserved", hex: toHex(reserved) },
-      { results: ["property.slot", "property.slot"] },
+      {
+        name: `slot_reserved_${name}`,
+        about: "A reserved byte that is not 0.",
+        clauses: fault,
+        results: ["property.slot", "property.slot"],
+      },
     );
   }
   const none = property({ version: 6, slots: { 2: { sequence: 6, present: 0 } } });
-  const clean = cases.valid(
-    "slot_none",
-    "None has neither a size nor a codec.",
-    fault,
-    getting(none),
-    got(none, gives(6)),
-  );
+  const clean = cases.valid(getting(none), {
+    name: "slot_none",
+    about: "None has neither a size nor a codec.",
+    clauses: fault,
+    ...got(none, gives(6)),
+  });
   for (const name of ["size", "codec"]) {
-    cases.invalid(
-      `slot_none_${name}`,
-      `None with a ${name}.`,
-      fault,
-      clean,
-      field(none.slots[2]!, "property_slot", name, 1),
-      { results: ["property.slot"] },
-    );
+    cases.invalid(clean, field(none.slots[2]!, "property_slot", name, 1), {
+      name: `slot_none_${name}`,
+      about: `None with a ${name}.`,
+      clauses: fault,
+      results: ["property.slot"],
+    });
   }
   cases.valid(
-    "slot_mended",
-    "A fault belongs to one call: the next value is whole again, and nobody is marked.",
-    "property.fault property.store_nothing",
     getting(
       property({ version: 5, slots: { 1: { ...HALF, present: 3 } } }),
       [{ get: true }, sets(plan, 6, { value: "", codec: TEXT }), { get: true }],
     ),
-    { results: ["property.slot", "ok", gives(6, text(""))], bytes: [stateIs(0, ATTACHED)] },
+    {
+      name: "slot_mended",
+      about: "A fault belongs to one call: the next value is whole again, and nobody is marked.",
+      clauses: "property.fault property.store_nothing",
+      results: ["property.slot", "ok", gives(6, text(""))],
+      bytes: [stateIs(0, ATTACHED)],
+    },
   );
 }
 
@@ -311,13 +315,12 @@ function addDecoding(cases: Cases): void {
   const value = { sequence: 5, codec: JSON_TEXT, value: '{"a":[1,2]}' };
   const plan = property({ version: 5, slots: { 1: value } });
   const json = { codec: JSON_TEXT, json: { a: [1, 2] } };
-  const from = cases.valid(
-    "decode",
-    "JSON as a value.",
-    decode,
-    getting(plan, [{ get: true }, { get: true }], { kind: "decode" }),
-    got(plan, gives(5, json), gives(5, json)),
-  );
+  const from = cases.valid(getting(plan, [{ get: true }, { get: true }], { kind: "decode" }), {
+    name: "decode",
+    about: "JSON as a value.",
+    clauses: decode,
+    ...got(plan, gives(5, json), gives(5, json)),
+  });
   const at = plan.slots[1]!;
   const changes: [string, string, string, number, string][] = [
     ["cut", "JSON that is cut short.", "size", 10, "message.json"],
@@ -328,40 +331,45 @@ function addDecoding(cases: Cases): void {
   ];
   for (const [name, about, column, number, code] of changes) {
     const change = field(at, "property_slot", column, number);
-    cases.invalid(`decode_${name}`, about, decode, from, change, { results: [code, code] });
+    cases.invalid(from, change, {
+      name: `decode_${name}`,
+      about,
+      clauses: decode,
+      results: [code, code],
+    });
   }
   const wrong = { sequence: 5, codec: TEXT, value: Uint8Array.of(0x61, 0xff) };
   cases.valid(
-    "decode_text",
-    "A text that is not UTF-8; the value stays, and the next is another.",
-    decode,
     getting(
       property({ version: 5, slots: { 1: wrong } }),
       [{ get: true }, { get: true }, sets(plan, 6, { codec: TEXT, value: "ü" }), { get: true }],
       { kind: "decode" },
     ),
-    { results: ["message.text", "message.text", "ok", gives(6, text("ü"))] },
+    {
+      name: "decode_text",
+      about: "A text that is not UTF-8; the value stays, and the next is another.",
+      clauses: decode,
+      results: ["message.text", "message.text", "ok", gives(6, text("ü"))],
+    },
   );
-  cases.valid(
-    "decode_not",
-    "Whoever gets bytes gets those of any codec.",
-    decode,
-    getting(property({ version: 5, slots: { 1: { ...wrong, codec: 200 } } })),
-    { results: [gives(5, { codec: 200, hex: "61 ff" })] },
-  );
+  cases.valid(getting(property({ version: 5, slots: { 1: { ...wrong, codec: 200 } } })), {
+    name: "decode_not",
+    about: "Whoever gets bytes gets those of any codec.",
+    clauses: decode,
+    results: [gives(5, { codec: 200, hex: "61 ff" })],
+  });
 }
 
 function addStates(cases: Cases): void {
   const clauses = "property.stays property.gone";
   const plan = property({ version: 5, slots: { 1: HALF } });
   const half = gives(5, text("half"));
-  const from = cases.valid(
-    "stays",
-    "The value of a writer that is attached.",
+  const from = cases.valid(getting(plan, [{ get: true }, { changed: true }, { get: true }]), {
+    name: "stays",
+    about: "The value of a writer that is attached.",
     clauses,
-    getting(plan, [{ get: true }, { changed: true }, { get: true }]),
-    { results: [half, "wait.timeout", half] },
-  );
+    results: [half, "wait.timeout", half],
+  });
   const changes: [string, string, number, Expectation["results"]][] = [
     ["closed", "The writer has closed.", CLOSED, [half, "peer.closed", half]],
     [
@@ -374,30 +382,34 @@ function addStates(cases: Cases): void {
   for (const [name, about, state, results] of changes) {
     const at = limitOf("endpoint_table_offset");
     const change = field(at, "endpoint_record", "state", state);
-    cases.invalid(`stays_${name}`, about, clauses, from, change, { results: results! });
+    cases.invalid(from, change, {
+      name: `stays_${name}`,
+      about,
+      clauses,
+      results: results!,
+    });
   }
   const own = "property.own_state";
   const ended = cases.valid(
-    "own_closed",
-    "The own endpoint was closed: every call says so.",
-    own,
     getting(plan, [{ get: true }, setState(1, CLOSED), { get: true }, { changed: true }]),
-    { results: [half, "ok", "pipe.closed", "pipe.closed"] },
+    {
+      name: "own_closed",
+      about: "The own endpoint was closed: every call says so.",
+      clauses: own,
+      results: [half, "ok", "pipe.closed", "pipe.closed"],
+    },
   );
   const why = { code: "pipe.failed", reason: "peer.lost" };
-  cases.invalid(
-    "own_failed",
-    "It was marked failed.",
-    own,
-    ended,
-    member("operations.1", setState(1, failed("peer.lost"))),
-    { results: [half, "ok", why, why] },
-  );
-  cases.valid(
-    "own_close",
-    "It has closed itself.",
-    own,
-    getting(plan, [{ close: true }, { get: true }]),
-    { results: ["ok", "pipe.closed"] },
-  );
+  cases.invalid(ended, member("operations.1", setState(1, failed("peer.lost"))), {
+    name: "own_failed",
+    about: "It was marked failed.",
+    clauses: own,
+    results: [half, "ok", why, why],
+  });
+  cases.valid(getting(plan, [{ close: true }, { get: true }]), {
+    name: "own_close",
+    about: "It has closed itself.",
+    clauses: own,
+    results: ["ok", "pipe.closed"],
+  });
 }

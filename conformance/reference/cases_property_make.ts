@@ -47,20 +47,25 @@ function addCreating(cases: Cases): void {
   );
   const { length } = buildSegment(GAIN).bytes;
   const garbage = new Uint8Array(length).fill(0xee).fill(0, 8, 12);
-  const from = cases.valid(
-    "create",
-    "A property of the name `gain`, in memory that holds something else.",
-    areas,
-    creating(garbage, GAIN),
-    { result: "ok", bytes: formatted(GAIN, 896) },
-  );
+  const from = cases.valid(creating(garbage, GAIN), {
+    name: "create",
+    about: "A property of the name `gain`, in memory that holds something else.",
+    clauses: areas,
+    result: "ok",
+    bytes: formatted(GAIN, 896),
+  });
   const change = (name: string, about: string, channel: Partial<ChannelPlan>, clauses = areas) => {
     const plan = { ...GAIN, channels: [propertyOf({ name: "gain", ...channel })] };
     const isRefused = clauses === "property.areas" || (channel.name?.length ?? 0) > 124;
     const expect = isRefused
       ? { result: "refused", unchanged: true as const }
       : { result: "ok", bytes: formatted(plan, 896) };
-    cases.invalid(`create_${name}`, about, clauses, from, member("geometry", plan), expect);
+    cases.invalid(from, member("geometry", plan), {
+      name: `create_${name}`,
+      about,
+      clauses,
+      ...expect,
+    });
   };
   const none = "property.areas";
   change("data_none", "A byte area of no slots.", { capacity: 0 }, none);
@@ -80,37 +85,42 @@ function addCreating(cases: Cases): void {
       propertyOf({ name: "b" }),
     ],
   };
-  cases.valid(
-    "create_mixed",
-    "Two properties and a ring between them.",
-    `${areas} segment.place`,
-    creating(new Uint8Array(buildSegment(mixed).bytes.length), mixed),
-    { result: "ok", bytes: formatted(mixed, 1024) },
-  );
+  cases.valid(creating(new Uint8Array(buildSegment(mixed).bytes.length), mixed), {
+    name: "create_mixed",
+    about: "Two properties and a ring between them.",
+    clauses: `${areas} segment.place`,
+    result: "ok",
+    bytes: formatted(mixed, 1024),
+  });
 }
 
 function addNames(cases: Cases): void {
   const { bytes } = buildSegment(GAIN);
   const same = "property.same_name";
-  const from = cases.valid(
-    "create_same",
-    "The other side has made it already, of the same name.",
-    same,
-    creating(bytes, GAIN),
-    { result: "ok", unchanged: true },
-  );
+  const from = cases.valid(creating(bytes, GAIN), {
+    name: "create_same",
+    about: "The other side has made it already, of the same name.",
+    clauses: same,
+    result: "ok",
+    unchanged: true,
+  });
   const moved = propertyOf({ name: "gain", control_offset: 640, data_offset: 1024 });
-  cases.valid(
-    "create_same_elsewhere",
-    "The same, in a segment that has its areas in other places.",
-    same,
-    creating(buildSegment({ ...GAIN, channels: [moved], extra: 256 }).bytes, GAIN),
-    { result: "ok", unchanged: true },
-  );
+  cases.valid(creating(buildSegment({ ...GAIN, channels: [moved], extra: 256 }).bytes, GAIN), {
+    name: "create_same_elsewhere",
+    about: "The same, in a segment that has its areas in other places.",
+    clauses: same,
+    result: "ok",
+    unchanged: true,
+  });
   const other = (name: string, about: string, channel: Partial<ChannelPlan>) => {
     const plan = { ...GAIN, channels: [propertyOf({ name: "gain", ...channel })] };
     const expect = { result: "segment.geometry", unchanged: true as const };
-    cases.invalid(`create_other_${name}`, about, same, from, member("geometry", plan), expect);
+    cases.invalid(from, member("geometry", plan), {
+      name: `create_other_${name}`,
+      about,
+      clauses: same,
+      ...expect,
+    });
   };
   other("name", "It has another name.", { name: "pain" });
   other("longer", "It has a longer one.", { name: "gains" });

@@ -22,29 +22,26 @@ function addChanges(cases: Cases): void {
   const six = sets(plan, 6, { codec: TEXT, value: "six" });
   const five = gives(5, text("five"));
   const operations: Operation[] = [{ get: true }, six, { changed: true }, { get: true }];
-  const from = cases.valid(
-    "changed",
-    "Another version than the one that was got; the bits of others stay.",
-    changed,
-    getting(plan, operations),
-    { results: [five, "ok", "ok", gives(6, text("six"))], bytes: [watchersAre(plan, 0, 9)] },
-  );
-  cases.invalid(
-    "changed_not",
-    "The same version: the wait ends with its deadline, and takes its own bit back.",
-    changed,
-    from,
-    member("operations.1", { set: [watch(plan, 0, 1, 2, 9)] }),
-    { results: [five, "ok", "wait.timeout", five], bytes: [watchersAre(plan, 0, 2, 9)] },
-  );
-  cases.invalid(
-    "changed_back",
-    "A version that is smaller is another one.",
-    "property.changed",
-    from,
-    member("operations.1", sets(plan, 3, { codec: TEXT, value: "back" })),
-    { results: [five, "ok", "ok", gives(3, text("back"))] },
-  );
+  const from = cases.valid(getting(plan, operations), {
+    name: "changed",
+    about: "Another version than the one that was got; the bits of others stay.",
+    clauses: changed,
+    results: [five, "ok", "ok", gives(6, text("six"))],
+    bytes: [watchersAre(plan, 0, 9)],
+  });
+  cases.invalid(from, member("operations.1", { set: [watch(plan, 0, 1, 2, 9)] }), {
+    name: "changed_not",
+    about: "The same version: the wait ends with its deadline, and takes its own bit back.",
+    clauses: changed,
+    results: [five, "ok", "wait.timeout", five],
+    bytes: [watchersAre(plan, 0, 2, 9)],
+  });
+  cases.invalid(from, member("operations.1", sets(plan, 3, { codec: TEXT, value: "back" })), {
+    name: "changed_back",
+    about: "A version that is smaller is another one.",
+    clauses: "property.changed",
+    results: [five, "ok", "ok", gives(3, text("back"))],
+  });
   const before: [string, string, Operation[], Wanted[]][] = [
     ["first", "Who has got nothing yet waits for any value.", [], ["ok"]],
     ["again", "The same change is seen until it is got.", [{ changed: true }], ["ok", "ok"]],
@@ -56,22 +53,22 @@ function addChanges(cases: Cases): void {
     ],
   ];
   for (const [name, about, list, results] of before) {
-    cases.valid(
-      `changed_${name}`,
+    cases.valid(getting(plan, [...list, { changed: true }]), {
+      name: `changed_${name}`,
       about,
-      changed,
-      getting(plan, [...list, { changed: true }]),
-      { results, bytes: [watchersAre(plan, 0, 9)] },
-    );
+      clauses: changed,
+      results,
+      bytes: [watchersAre(plan, 0, 9)],
+    });
   }
   const blank = property();
-  cases.valid(
-    "changed_never",
-    "What was never set has not changed.",
-    "property.changed",
-    getting(blank, [{ changed: true }]),
-    { results: ["wait.timeout"], bytes: [watchersAre(blank)] },
-  );
+  cases.valid(getting(blank, [{ changed: true }]), {
+    name: "changed_never",
+    about: "What was never set has not changed.",
+    clauses: "property.changed",
+    results: ["wait.timeout"],
+    bytes: [watchersAre(blank)],
+  });
 }
 
 function addGone(cases: Cases): void {
@@ -80,27 +77,26 @@ function addGone(cases: Cases): void {
   const plan = property({ version: 5, slots: { 1: slot } });
   const five = gives(5, text("five"));
   const from = cases.valid(
-    "gone",
-    "The writer has closed behind a value that was not got: first that, then the close.",
-    gone,
     getting(plan, [setState(0, CLOSED), { changed: true }, { get: true }, { changed: true }]),
-    { results: ["ok", "ok", five, "peer.closed"], bytes: [watchersAre(plan)] },
+    {
+      name: "gone",
+      about: "The writer has closed behind a value that was not got: first that, then the close.",
+      clauses: gone,
+      results: ["ok", "ok", five, "peer.closed"],
+      bytes: [watchersAre(plan)],
+    },
   );
   const why = { code: "peer.failed", reason: "peer.lost" };
-  cases.invalid(
-    "gone_failed",
-    "It was found dead.",
-    gone,
-    from,
-    member("operations.0", setState(0, failed("peer.lost"))),
-    { results: ["ok", "ok", five, why] },
-  );
-  cases.invalid(
-    "gone_invalid",
-    "A state that nobody may store is that of a peer that has failed.",
-    `${gone} segment.state_invalid`,
-    from,
-    member("operations.0", setState(0, 9)),
-    { results: ["ok", "ok", five, { code: "peer.failed", reason: "segment.state" }] },
-  );
+  cases.invalid(from, member("operations.0", setState(0, failed("peer.lost"))), {
+    name: "gone_failed",
+    about: "It was found dead.",
+    clauses: gone,
+    results: ["ok", "ok", five, why],
+  });
+  cases.invalid(from, member("operations.0", setState(0, 9)), {
+    name: "gone_invalid",
+    about: "A state that nobody may store is that of a peer that has failed.",
+    clauses: `${gone} segment.state_invalid`,
+    results: ["ok", "ok", five, { code: "peer.failed", reason: "segment.state" }],
+  });
 }

@@ -28,57 +28,49 @@ export function ringCases(): Cases {
 function addReads(cases: Cases): void {
   const seen = [message(bytesOf(100)), text("hello")];
   const example = pipe({ start: 0xffffff80, frames: [whole(pattern(100)), whole("hello")] });
-  cases.valid(
-    "wrap",
-    "A ring that starts at 0xffffff80: the cursors pass 2^32.",
-    "ring.start ring.cursor ring.release ring.release_all ring.head_owner ring.fault",
-    reading(example),
-    reads(seen, "nothing", [
+  cases.valid(reading(example), {
+    name: "wrap",
+    about: "A ring that starts at 0xffffff80: the cursors pass 2^32.",
+    clauses: "ring.start ring.cursor ring.release ring.release_all ring.head_owner ring.fault",
+    ...reads(seen, "nothing", [
       controlIs(example, "head", 0x20),
       controlIs(example, "tail", 0x20),
       stateIs(0, 1),
     ]),
-  );
+  });
   const add = (name: string, about: string, value: number) =>
-    cases.invalid(
+    cases.invalid("ring/wrap", field(example.control, CONTROL, "tail", value), {
       name,
       about,
-      "ring.cursor ring.fault ring.fault_stop ring.release ring.release_all ring.head_owner",
-      "ring/wrap",
-      field(example.control, CONTROL, "tail", value),
-      {
-        results: [drained([], "ring.cursor")],
-        bytes: [stateIs(0, failed("ring.cursor")), controlIs(example, "head", 0xffffff80)],
-      },
-    );
+      clauses:
+        "ring.cursor ring.fault ring.fault_stop ring.release ring.release_all ring.head_owner",
+      results: [drained([], "ring.cursor")],
+      bytes: [stateIs(0, failed("ring.cursor")), controlIs(example, "head", 0xffffff80)],
+    });
   add("tail_odd", "`tail` stands between two frames' places.", 0x28);
   add("tail_ahead", "`tail` is more than the capacity ahead.", 0x90);
   add("tail_behind", "`tail` is behind the head.", 0xffffff70);
   add("tail_far", "`tail` is half of all positions ahead.", 0x7fffff80);
   const full = pipe({ frames: [whole(pattern(112)), whole(pattern(96)), endFrame()] });
-  cases.valid(
-    "full",
-    "All of the capacity is used, the reserve by `end`.",
-    "ring.cursor ring.room",
-    reading(full),
-    reads([message(bytesOf(112)), message(bytesOf(96))], "ended"),
-  );
-  cases.invalid(
-    "start_differs",
-    "The descriptor states another start than the writer began at.",
-    "ring.start",
-    "ring/wrap",
-    field(384, "channel_descriptor", "start", 0x80000000),
-    faults([], "ring.cursor"),
-  );
+  cases.valid(reading(full), {
+    name: "full",
+    about: "All of the capacity is used, the reserve by `end`.",
+    clauses: "ring.cursor ring.room",
+    ...reads([message(bytesOf(112)), message(bytesOf(96))], "ended"),
+  });
+  cases.invalid("ring/wrap", field(384, "channel_descriptor", "start", 0x80000000), {
+    name: "start_differs",
+    about: "The descriptor states another start than the writer began at.",
+    clauses: "ring.start",
+    ...faults([], "ring.cursor"),
+  });
   const exact = pipe({ start: 128, frames: [whole(pattern(112)), whole("hi")] });
-  cases.valid(
-    "no_pad",
-    "A frame that ends with the byte area needs no pad.",
-    "ring.pad",
-    reading(exact),
-    reads([message(bytesOf(112)), text("hi")]),
-  );
+  cases.valid(reading(exact), {
+    name: "no_pad",
+    about: "A frame that ends with the byte area needs no pad.",
+    clauses: "ring.pad",
+    ...reads([message(bytesOf(112)), text("hi")]),
+  });
 }
 
 function addTailFaults(cases: Cases): void {
@@ -88,33 +80,26 @@ function addTailFaults(cases: Cases): void {
   ) => [{ set: [store(plan, "tail", value)] }, { read: true as const }];
   const one = text("one");
   const two = text("two");
-  const from = cases.valid(
-    "tail_advances",
-    "A second look at `tail` shows a second message.",
-    "ring.cursor ring.release_all ring.head_owner",
-    {
-      ...reading(plan),
-      operations: [{ set: [store(plan, "tail", 32)] }, { read: true }, ...store48(64)],
-    },
-    {
-      results: ["ok", drained([one]), "ok", drained([two])],
-      bytes: [controlIs(plan, "head", 64), controlIs(plan, "reader_wants", 0)],
-    },
-  );
+  const from = cases.valid({
+    ...reading(plan),
+    operations: [{ set: [store(plan, "tail", 32)] }, { read: true }, ...store48(64)],
+  }, {
+    name: "tail_advances",
+    about: "A second look at `tail` shows a second message.",
+    clauses: "ring.cursor ring.release_all ring.head_owner",
+    results: ["ok", drained([one]), "ok", drained([two])],
+    bytes: [controlIs(plan, "head", 64), controlIs(plan, "reader_wants", 0)],
+  });
   const clauses =
     "ring.cursor ring.fault ring.fault_stop pipe.fault ring.release_all ring.tail_owner";
   for (const [name, value] of [["back", 16], ["odd", 63], ["beyond", 304]] as const) {
-    cases.invalid(
-      `tail_later_${name}`,
-      `\`tail\` moves from 32 to ${value}.`,
+    cases.invalid(from, member("operations.2.set.0.hex", word(value)), {
+      name: `tail_later_${name}`,
+      about: `\`tail\` moves from 32 to ${value}.`,
       clauses,
-      from,
-      member("operations.2.set.0.hex", word(value)),
-      {
-        results: ["ok", drained([one]), "ok", drained([], "ring.cursor")],
-        bytes: [stateIs(0, failed("ring.cursor")), controlIs(plan, "head", 32)],
-      },
-    );
+      results: ["ok", drained([one]), "ok", drained([], "ring.cursor")],
+      bytes: [stateIs(0, failed("ring.cursor")), controlIs(plan, "head", 32)],
+    });
   }
 }
 
@@ -122,13 +107,13 @@ function addHeadFaults(cases: Cases): void {
   const plan = writersPipe();
   const full = [{ write: bytesOf(112) }, { write: bytesOf(80) }] as const;
   const from = cases.valid(
-    "head_advances",
-    "The reader has given back the first frame: the next fits, behind a pad.",
-    "ring.cursor ring.room ring.pad ring.tail_owner ring.publish",
     writing(plan, {
       operations: [...full, { set: [store(plan, "head", 128)] }, { write: bytesOf(80) }],
     }),
     {
+      name: "head_advances",
+      about: "The reader has given back the first frame: the next fits, behind a pad.",
+      clauses: "ring.cursor ring.room ring.pad ring.tail_owner ring.publish",
       results: ["ok", "ok", "ok", "ok"],
       bytes: [
         { offset: plan.data + 224, hex: "10 00 00 00 06 00 00 00 00 00 00 00 00 00 00 00" },
@@ -144,30 +129,21 @@ function addHeadFaults(cases: Cases): void {
   };
   const values: [string, number][] = [["odd", 129], ["ahead", 240], ["behind", 0xfffffff0]];
   for (const [name, value] of values) {
-    cases.invalid(
-      `head_${name}`,
-      `\`tail\` is 224, and \`head\` moves from 0 to ${value}.`,
-      "ring.cursor ring.fault ring.fault_stop pipe.fault ring.tail_owner ring.publish",
-      from,
-      member("operations.2.set.0.hex", word(value)),
-      fault,
-    );
+    cases.invalid(from, member("operations.2.set.0.hex", word(value)), {
+      name: `head_${name}`,
+      about: `\`tail\` is 224, and \`head\` moves from 0 to ${value}.`,
+      clauses: "ring.cursor ring.fault ring.fault_stop pipe.fault ring.tail_owner ring.publish",
+      ...fault,
+    });
   }
-  cases.invalid(
-    "head_stays",
-    "The reader has given nothing back: there is no room.",
-    "ring.room",
-    from,
-    member("operations.2.set.0.hex", word(0)),
-    {
-      results: ["ok", "ok", "ok", "full"],
-      bytes: [controlIs(plan, "tail", 224), { offset: plan.data, hex: "70 00 00 00" }],
-    },
-  );
+  cases.invalid(from, member("operations.2.set.0.hex", word(0)), {
+    name: "head_stays",
+    about: "The reader has given nothing back: there is no room.",
+    clauses: "ring.room",
+    results: ["ok", "ok", "ok", "full"],
+    bytes: [controlIs(plan, "tail", 224), { offset: plan.data, hex: "70 00 00 00" }],
+  });
   const again = cases.valid(
-    "head_advances_twice",
-    "`head` goes on from where it was.",
-    "ring.cursor",
     writing(plan, {
       operations: [
         ...full,
@@ -177,27 +153,26 @@ function addHeadFaults(cases: Cases): void {
         { write: bytesOf(112) },
       ],
     }),
-    { results: ["ok", "ok", "ok", "ok", "ok", "ok"], bytes: [controlIs(plan, "tail", 448)] },
-  );
-  cases.invalid(
-    "head_back",
-    "`head` goes back.",
-    "ring.cursor ring.fault ring.fault_stop",
-    again,
-    member("operations.4.set.0.hex", word(112)),
     {
-      results: ["ok", "ok", "ok", "ok", "ok", "ring.cursor"],
-      bytes: [stateIs(1, failed("ring.cursor"))],
+      name: "head_advances_twice",
+      about: "`head` goes on from where it was.",
+      clauses: "ring.cursor",
+      results: ["ok", "ok", "ok", "ok", "ok", "ok"],
+      bytes: [controlIs(plan, "tail", 448)],
     },
   );
+  cases.invalid(again, member("operations.4.set.0.hex", word(112)), {
+    name: "head_back",
+    about: "`head` goes back.",
+    clauses: "ring.cursor ring.fault ring.fault_stop",
+    results: ["ok", "ok", "ok", "ok", "ok", "ring.cursor"],
+    bytes: [stateIs(1, failed("ring.cursor"))],
+  });
 }
 
 function addRoom(cases: Cases): void {
   const plan = writersPipe();
   const from = cases.valid(
-    "reserve",
-    "Messages may take all but 16 bytes, and `end` takes those.",
-    "ring.room pipe.end_now frame.end pipe.end",
     writing(plan, {
       operations: [
         { write: bytesOf(112) },
@@ -208,6 +183,9 @@ function addRoom(cases: Cases): void {
       ],
     }),
     {
+      name: "reserve",
+      about: "Messages may take all but 16 bytes, and `end` takes those.",
+      clauses: "ring.room pipe.end_now frame.end pipe.end",
       results: [
         "ok",
         "ok",
@@ -218,40 +196,32 @@ function addRoom(cases: Cases): void {
       bytes: [controlIs(plan, "tail", 256)],
     },
   );
-  cases.invalid(
-    "reserve_kept",
-    "A message of one byte would take the last 16 bytes.",
-    "ring.room",
-    from,
-    member("operations.2.write.hex", "00"),
-    {
-      results: [
-        "ok",
-        "ok",
-        "full",
-        "ok",
-        drained([message(bytesOf(112)), message(bytesOf(80))], "ended"),
-      ],
-      bytes: [controlIs(plan, "tail", 240)],
-    },
-  );
-  cases.invalid(
-    "reserve_for_end",
-    "What `end` may take, an empty message may not.",
-    "ring.room pipe.end_now",
-    from,
-    member("operations.3", { write: { hex: "" } }),
-    {
-      results: [
-        "ok",
-        "ok",
-        "ok",
-        "full",
-        drained([message(bytesOf(112)), message(bytesOf(80)), message({ hex: "" })]),
-      ],
-      bytes: [controlIs(plan, "tail", 240)],
-    },
-  );
+  cases.invalid(from, member("operations.2.write.hex", "00"), {
+    name: "reserve_kept",
+    about: "A message of one byte would take the last 16 bytes.",
+    clauses: "ring.room",
+    results: [
+      "ok",
+      "ok",
+      "full",
+      "ok",
+      drained([message(bytesOf(112)), message(bytesOf(80))], "ended"),
+    ],
+    bytes: [controlIs(plan, "tail", 240)],
+  });
+  cases.invalid(from, member("operations.3", { write: { hex: "" } }), {
+    name: "reserve_for_end",
+    about: "What `end` may take, an empty message may not.",
+    clauses: "ring.room pipe.end_now",
+    results: [
+      "ok",
+      "ok",
+      "ok",
+      "full",
+      drained([message(bytesOf(112)), message(bytesOf(80)), message({ hex: "" })]),
+    ],
+    bytes: [controlIs(plan, "tail", 240)],
+  });
 }
 
 /** The peer, which never does that, puts `head` back, to show who stores it once more. */
@@ -260,35 +230,27 @@ function addFault(cases: Cases): void {
   const plan = pipe({ capacity: 4096, frames });
   const three = ["one", "two", "three"].map((content) => text(content));
   const back: Operation = { set: [store(plan, "head", 0)] };
-  const from = cases.valid(
-    "released_later",
-    "Three messages are read, then a fourth: all room is the writer's again.",
-    "ring.fault ring.fault_stop ring.release_all ring.head_owner",
-    reading(plan, { operations: [{ read: 3 }, back, { read: true }] }),
-    {
-      results: [{ items: three }, "ok", drained([text("four")])],
-      bytes: [controlIs(plan, "head", 128)],
-    },
-  );
-  cases.invalid(
-    "close_stores_nothing",
-    "The reader closes: `head` is not stored any more.",
-    "pipe.close pipe.close_stores ring.release_all",
-    from,
-    member("operations.2", { close: true }),
-    { results: [{ items: three }, "ok", "ok"], bytes: [controlIs(plan, "head", 0)] },
-  );
-  cases.invalid(
-    "fault_stores_nothing",
-    "The fourth is broken: `head` is not stored any more, for the three before it neither.",
-    "ring.fault ring.fault_stop ring.release_all ring.head_owner",
-    from,
-    field(plan.at[3]!, "frame_header", "kind", 7),
-    {
-      results: [{ items: three }, "ok", drained([], "frame.kind")],
-      bytes: [controlIs(plan, "head", 0), stateIs(0, failed("frame.kind"))],
-    },
-  );
+  const from = cases.valid(reading(plan, { operations: [{ read: 3 }, back, { read: true }] }), {
+    name: "released_later",
+    about: "Three messages are read, then a fourth: all room is the writer's again.",
+    clauses: "ring.fault ring.fault_stop ring.release_all ring.head_owner",
+    results: [{ items: three }, "ok", drained([text("four")])],
+    bytes: [controlIs(plan, "head", 128)],
+  });
+  cases.invalid(from, member("operations.2", { close: true }), {
+    name: "close_stores_nothing",
+    about: "The reader closes: `head` is not stored any more.",
+    clauses: "pipe.close pipe.close_stores ring.release_all",
+    results: [{ items: three }, "ok", "ok"],
+    bytes: [controlIs(plan, "head", 0)],
+  });
+  cases.invalid(from, field(plan.at[3]!, "frame_header", "kind", 7), {
+    name: "fault_stores_nothing",
+    about: "The fourth is broken: `head` is not stored any more, for the three before it neither.",
+    clauses: "ring.fault ring.fault_stop ring.release_all ring.head_owner",
+    results: [{ items: three }, "ok", drained([], "frame.kind")],
+    bytes: [controlIs(plan, "head", 0), stateIs(0, failed("frame.kind"))],
+  });
 }
 
 /** The example of the chapter as it is printed. */
@@ -304,20 +266,17 @@ function addExamples(cases: Cases): void {
   const printed = pipe({ start: 0xffffff80, frames: [whole(pattern(112))] });
   place(printed.bytes, printed.data, hello);
   const published = { set: [store(printed, "tail", 0x20)] };
-  cases.valid(
-    "example_read",
-    "The example of the chapter: 128 bytes are read, then the frame behind 2^32.",
-    "ring.cursor ring.release_all ring.start",
-    reading(printed, { operations: [{ read: true }, published, { read: true }] }),
-    {
-      results: [
-        drained([message(bytesOf(112))]),
-        "ok",
-        drained([message({ text: "hello" })]),
-      ],
-      bytes: [controlIs(printed, "head", 0x20)],
-    },
-  );
+  cases.valid(reading(printed, { operations: [{ read: true }, published, { read: true }] }), {
+    name: "example_read",
+    about: "The example of the chapter: 128 bytes are read, then the frame behind 2^32.",
+    clauses: "ring.cursor ring.release_all ring.start",
+    results: [
+      drained([message(bytesOf(112))]),
+      "ok",
+      drained([message({ text: "hello" })]),
+    ],
+    bytes: [controlIs(printed, "head", 0x20)],
+  });
   const plan = writersPipe({ start: 0xffffff80 });
   const at = ({ offset, hex }: Run) => ({ offset: plan.data + offset, hex });
   // The last field of a header is the time, which a writer may store.
@@ -326,11 +285,11 @@ function addExamples(cases: Cases): void {
   const bell = (value: number) => ({ offset: recordAt(1), hex: word(value) });
   const asked: Operation = { set: [store(plan, "reader_wants", 0x11), bell(0x40)] };
   const from = cases.valid(
-    "example_write",
-    "The example of the chapter: the frame that the reader asked for is published.",
-    "ring.publish ring.tail_owner ring.start frame.header wait.exchange",
     writing(plan, { operations: [{ write: bytesOf(112) }, { take: true }, asked, write] }),
     {
+      name: "example_write",
+      about: "The example of the chapter: the frame that the reader asked for is published.",
+      clauses: "ring.publish ring.tail_owner ring.start frame.header wait.exchange",
       results: ["ok", drained([message(bytesOf(112))]), "ok", "ok"],
       bytes: [
         timeless(hello[0]!),
@@ -342,41 +301,33 @@ function addExamples(cases: Cases): void {
       ],
     },
   );
-  cases.invalid(
-    "example_nobody_asks",
-    "The reader asks for nothing.",
-    "wait.exchange",
-    from,
-    member("operations.2.set.0.hex", word(0)),
-    {
-      results: ["ok", drained([message(bytesOf(112))]), "ok", "ok"],
-      bytes: [controlIs(plan, "tail", 0x20), { ...bell(0x40), about: "bell of 1" }],
-    },
-  );
+  cases.invalid(from, member("operations.2.set.0.hex", word(0)), {
+    name: "example_nobody_asks",
+    about: "The reader asks for nothing.",
+    clauses: "wait.exchange",
+    results: ["ok", drained([message(bytesOf(112))]), "ok", "ok"],
+    bytes: [controlIs(plan, "tail", 0x20), { ...bell(0x40), about: "bell of 1" }],
+  });
   const zero = writersPipe();
   const around: Operation[] = [{ write: bytesOf(112) }, { write: bytesOf(48) }, { take: true }];
   const before = ["ok", "ok", drained([message(bytesOf(112)), message(bytesOf(48))])];
   const wrapped = cases.valid(
-    "example_wrap",
-    "The same chapter: at position 192 a frame of 112 bytes stands behind a pad.",
-    "ring.pad frame.pad frame.extent",
     writing(zero, { operations: [...around, { write: bytesOf(112) }, { take: true }] }),
     {
+      name: "example_wrap",
+      about: "The same chapter: at position 192 a frame of 112 bytes stands behind a pad.",
+      clauses: "ring.pad frame.pad frame.extent",
       results: [...before, "ok", drained([message(bytesOf(112))])],
       bytes: [{ ...at(pad), about: "pad" }, timeless(next), controlIs(zero, "tail", 384)],
     },
   );
-  cases.invalid(
-    "example_no_wrap",
-    "One of 48 bytes fits before the end.",
-    "ring.pad frame.pad",
-    wrapped,
-    member("operations.3", { write: bytesOf(48) }),
-    {
-      results: [...before, "ok", drained([message(bytesOf(48))])],
-      bytes: [controlIs(zero, "tail", 256)],
-    },
-  );
+  cases.invalid(wrapped, member("operations.3", { write: bytesOf(48) }), {
+    name: "example_no_wrap",
+    about: "One of 48 bytes fits before the end.",
+    clauses: "ring.pad frame.pad",
+    results: [...before, "ok", drained([message(bytesOf(48))])],
+    bytes: [controlIs(zero, "tail", 256)],
+  });
 }
 
 function addClaims(cases: Cases): void {
@@ -387,34 +338,24 @@ function addClaims(cases: Cases): void {
     { write: bytesOf(48), wait: true },
     { take: true },
   ];
-  const full = cases.valid(
-    "publish_before_wait",
-    "Two messages are finished; a write that waits for room publishes them first.",
-    "ring.publish_all ring.publish",
-    writing(plan, { operations: held }),
-    {
-      results: [
-        "ok",
-        "ok",
-        "wait.timeout",
-        drained([message(bytesOf(112)), message(bytesOf(80))]),
-      ],
-    },
-  );
-  cases.invalid(
-    "publish_no_wait",
-    "One was given up: there is room, and one store publishes all.",
-    "ring.publish_all ring.publish",
-    full,
-    member("operations.1", { claim: bytesOf(80), size: 80, abandon: true }),
-    {
-      results: ["ok", "ok", "ok", drained([message(bytesOf(112)), message(bytesOf(48))])],
-    },
-  );
+  const full = cases.valid(writing(plan, { operations: held }), {
+    name: "publish_before_wait",
+    about: "Two messages are finished; a write that waits for room publishes them first.",
+    clauses: "ring.publish_all ring.publish",
+    results: [
+      "ok",
+      "ok",
+      "wait.timeout",
+      drained([message(bytesOf(112)), message(bytesOf(80))]),
+    ],
+  });
+  cases.invalid(full, member("operations.1", { claim: bytesOf(80), size: 80, abandon: true }), {
+    name: "publish_no_wait",
+    about: "One was given up: there is room, and one store publishes all.",
+    clauses: "ring.publish_all ring.publish",
+    results: ["ok", "ok", "ok", drained([message(bytesOf(112)), message(bytesOf(48))])],
+  });
   cases.valid(
-    "batch",
-    "Two messages are finished in their places, and made visible by one store.",
-    "ring.publish ring.batch",
     writing(plan, {
       operations: [
         { claim: { text: "a" }, size: 40 },
@@ -425,6 +366,9 @@ function addClaims(cases: Cases): void {
       ],
     }),
     {
+      name: "batch",
+      about: "Two messages are finished in their places, and made visible by one store.",
+      clauses: "ring.publish ring.batch",
       results: [
         "ok",
         "ok",
@@ -436,9 +380,6 @@ function addClaims(cases: Cases): void {
     },
   );
   cases.valid(
-    "abandon",
-    "A claim that is given up leaves no trace.",
-    "ring.tail_owner",
     writing(plan, {
       operations: [
         { claim: { text: "a" }, size: 100, abandon: true },
@@ -447,6 +388,9 @@ function addClaims(cases: Cases): void {
       ],
     }),
     {
+      name: "abandon",
+      about: "A claim that is given up leaves no trace.",
+      clauses: "ring.tail_owner",
       results: ["ok", "ok", drained([message({ text: "b" })])],
       bytes: [controlIs(plan, "tail", 32)],
     },

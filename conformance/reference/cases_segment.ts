@@ -48,7 +48,7 @@ function edited(plan: SegmentPlan, edit: (bytes: Uint8Array) => void): Uint8Arra
 function addAttach(cases: Cases): void {
   const ok = { result: "ok", unchanged: true } as const;
   const add = (name: string, about: string, clauses: string, bytes: Uint8Array) =>
-    cases.valid(name, about, clauses, attaching(bytes), ok);
+    cases.valid(attaching(bytes), { name, about, clauses, ...ok });
   add(
     "pipe",
     "The example of the chapter: two endpoints and one ring.",
@@ -94,42 +94,41 @@ function addHeaderFaults(cases: Cases): void {
     value: number,
     clauses = "segment.check",
   ) =>
-    cases.invalid(name, about, clauses, from, field(0, HEADER, key, value), {
+    cases.invalid(from, field(0, HEADER, key, value), {
+      name,
+      about,
+      clauses,
       result: code,
       unchanged: true,
     });
   const refuse = (code: string) => ({ result: code, unchanged: true } as const);
+  cases.invalid(from, member("image.size", 128), {
+    name: "memory_too_small",
+    about: "Less memory than a header and one record take.",
+    clauses: "segment.check",
+    ...refuse("segment.size"),
+  });
+  cases.invalid(from, member("image.size", 255), {
+    name: "memory_short",
+    about: "A byte less than the smallest segment.",
+    clauses: "segment.check",
+    ...refuse("segment.size"),
+  });
+  cases.invalid(from, member("memory_offset", 64), {
+    name: "memory_misaligned",
+    about: "The memory begins at an odd multiple of 64.",
+    clauses: "segment.align segment.check",
+    ...refuse("segment.size"),
+  });
   cases.invalid(
-    "memory_too_small",
-    "Less memory than a header and one record take.",
-    "segment.check",
-    from,
-    member("image.size", 128),
-    refuse("segment.size"),
-  );
-  cases.invalid(
-    "memory_short",
-    "A byte less than the smallest segment.",
-    "segment.check",
-    from,
-    member("image.size", 255),
-    refuse("segment.size"),
-  );
-  cases.invalid(
-    "memory_misaligned",
-    "The memory begins at an odd multiple of 64.",
-    "segment.align segment.check",
-    from,
-    member("memory_offset", 64),
-    refuse("segment.size"),
-  );
-  cases.invalid(
-    "wrong_magic",
-    "The last letter of the magic is missing.",
-    "segment.check",
     from,
     { at: 0, structure: HEADER, field: "magic", hex: "4d 49 4c 4c 52 41 43 00" },
-    refuse("segment.magic"),
+    {
+      name: "wrong_magic",
+      about: "The last letter of the magic is missing.",
+      clauses: "segment.check",
+      ...refuse("segment.magic"),
+    },
   );
   add("blank", "Nobody has formatted it.", "segment.unready", "ready", 0, "segment.await");
   add("formatting", "Somebody is at it.", "segment.unready", "ready", 1, "segment.await");
@@ -152,7 +151,7 @@ function addHeaderFaults(cases: Cases): void {
 function addChannels(cases: Cases): void {
   const ok = { result: "ok", unchanged: true } as const;
   const add = (name: string, about: string, clauses: string, plan: SegmentPlan) =>
-    cases.valid(name, about, clauses, attaching(buildSegment(plan).bytes), ok);
+    cases.valid(attaching(buildSegment(plan).bytes), { name, about, clauses, ...ok });
   const ring = { writer: 0, reader: 1, capacity: 256 };
   add("two_rings", "Two rings between two endpoints: a port.", "segment.check", {
     endpoints: 2,
@@ -196,7 +195,10 @@ function addChannelFaults(cases: Cases): void {
     at = DESCRIPTOR,
     clauses = "segment.check",
   ) =>
-    cases.invalid(name, about, clauses, from, field(at, "channel_descriptor", key, value), {
+    cases.invalid(from, field(at, "channel_descriptor", key, value), {
+      name,
+      about,
+      clauses,
       result: "segment.channel",
       unchanged: true,
     });
@@ -245,30 +247,27 @@ function addEndpoints(cases: Cases): void {
     not: "00 00 00 00",
     about: `bell of ${index}`,
   });
-  cases.valid(
-    "attach_writer",
-    "Endpoint 0 is taken; its bell and that of its peer were rung.",
-    "segment.attach segment.state_change segment.state_ring segment.state_reason",
-    { ...attaching(bytes), role: "writer", channel: 0 },
-    { bytes: [stateIs(0, ATTACHED), stateIs(1, VACANT), bell(0), bell(1)] },
-  );
-  cases.valid(
-    "attach_reader",
-    "Endpoint 1 is taken; its bell and that of its peer, the writer, were rung.",
-    "segment.attach segment.state_change segment.state_tries segment.state_ring",
-    { ...attaching(bytes), role: "reader", channel: 0 },
-    { bytes: [stateIs(1, ATTACHED), stateIs(0, VACANT), bell(0), bell(1)] },
-  );
+  cases.valid({ ...attaching(bytes), role: "writer", channel: 0 }, {
+    name: "attach_writer",
+    about: "Endpoint 0 is taken; its bell and that of its peer were rung.",
+    clauses: "segment.attach segment.state_change segment.state_ring segment.state_reason",
+    bytes: [stateIs(0, ATTACHED), stateIs(1, VACANT), bell(0), bell(1)],
+  });
+  cases.valid({ ...attaching(bytes), role: "reader", channel: 0 }, {
+    name: "attach_reader",
+    about: "Endpoint 1 is taken; its bell and that of its peer, the writer, were rung.",
+    clauses: "segment.attach segment.state_change segment.state_tries segment.state_ring",
+    bytes: [stateIs(1, ATTACHED), stateIs(0, VACANT), bell(0), bell(1)],
+  });
   const words = [["attached", ATTACHED], ["closed", CLOSED], ["unknown", 9]] as const;
   for (const [name, value] of words) {
-    cases.invalid(
-      `taken_${name}`,
-      `The endpoint is not vacant: its state is ${name}.`,
-      taken,
-      "segment/attach_writer",
-      field(recordAt(0), "endpoint_record", "state", value),
-      { result: "segment.endpoint", unchanged: true },
-    );
+    cases.invalid("segment/attach_writer", field(recordAt(0), "endpoint_record", "state", value), {
+      name: `taken_${name}`,
+      about: `The endpoint is not vacant: its state is ${name}.`,
+      clauses: taken,
+      result: "segment.endpoint",
+      unchanged: true,
+    });
   }
 }
 
@@ -290,40 +289,36 @@ function addOrder(cases: Cases): void {
   const { bytes } = buildSegment({ ...PIPE, states: [ATTACHED, ATTACHED] });
   for (const [name, code, change] of spoil) {
     change(bytes);
-    cases.valid(
-      `order_${name}`,
-      `The check for ${code} fails, and so do all behind it: the first counts.`,
-      "segment.check",
-      { ...attaching(bytes), role: "writer", channel: 0 },
-      { result: code, unchanged: true },
-    );
+    cases.valid({ ...attaching(bytes), role: "writer", channel: 0 }, {
+      name: `order_${name}`,
+      about: `The check for ${code} fails, and so do all behind it: the first counts.`,
+      clauses: "segment.check",
+      result: code,
+      unchanged: true,
+    });
   }
-  cases.invalid(
-    "order_ready",
-    "A `ready` that nobody stores is no segment, whatever else is wrong.",
-    "segment.check segment.await",
-    "segment/order_unready",
-    field(0, HEADER, "ready", 77),
-    { result: "segment.magic", unchanged: true },
-  );
+  cases.invalid("segment/order_unready", field(0, HEADER, "ready", 77), {
+    name: "order_ready",
+    about: "A `ready` that nobody stores is no segment, whatever else is wrong.",
+    clauses: "segment.check segment.await",
+    result: "segment.magic",
+    unchanged: true,
+  });
 }
 
 function addPrivate(cases: Cases): void {
   const offset = DESCRIPTOR + fieldOf("channel_descriptor", "data_offset").offset;
   const operations = [{ set: [{ offset, hex: word(1088) }] }, { read: true } as const];
-  const from = cases.valid(
-    "changed_behind_attach",
-    "The descriptor changes once the reader has attached: it does not look there again.",
-    "segment.private",
-    reading(pipe({ frames: [whole("hi")] }), { operations }),
-    { results: ["ok", drained([message({ codec: 1, text: "hi" })])] },
-  );
-  cases.invalid(
-    "changed_before_attach",
-    "The same change before the reader attaches is found.",
-    "segment.private segment.check",
-    from,
-    field(DESCRIPTOR, "channel_descriptor", "data_offset", 1088),
-    { result: "segment.channel" },
-  );
+  const from = cases.valid(reading(pipe({ frames: [whole("hi")] }), { operations }), {
+    name: "changed_behind_attach",
+    about: "The descriptor changes once the reader has attached: it does not look there again.",
+    clauses: "segment.private",
+    results: ["ok", drained([message({ codec: 1, text: "hi" })])],
+  });
+  cases.invalid(from, field(DESCRIPTOR, "channel_descriptor", "data_offset", 1088), {
+    name: "changed_before_attach",
+    about: "The same change before the reader attaches is found.",
+    clauses: "segment.private segment.check",
+    result: "segment.channel",
+  });
 }

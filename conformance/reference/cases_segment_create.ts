@@ -48,47 +48,46 @@ function addFormat(cases: Cases): void {
   mustHold(bytes, 0, EXAMPLE);
   const all = "segment.claim segment.publish segment.place segment.size_limit segment.write " +
     "segment.claim_checked segment.same_geometry ring.start ring.capacity";
-  const from = cases.valid(
-    "create",
-    "Blank memory becomes the example of the chapter.",
-    all,
-    creating(new Uint8Array(1280), PIPE),
-    { result: "ok", bytes: formatted(PIPE, 1024) },
-  );
+  const from = cases.valid(creating(new Uint8Array(1280), PIPE), {
+    name: "create",
+    about: "Blank memory becomes the example of the chapter.",
+    clauses: all,
+    result: "ok",
+    bytes: formatted(PIPE, 1024),
+  });
   const other = { ...PIPE, channels: [{ ...PIPE.channels[0]!, label: 0x01020304, start: 0x80 }] };
-  cases.invalid(
-    "create_start",
-    "With another label and start: both cursors begin there.",
-    "segment.write segment.place segment.publish ring.start",
-    from,
-    member("geometry", other),
-    { result: "ok", bytes: formatted(other, 1024) },
-  );
-  cases.valid(
-    "create_on_garbage",
-    "Blank means that `ready` is 0, whatever else stands there.",
-    "segment.claim segment.publish segment.write ring.start",
-    creating(garbage(1280), PIPE),
-    { result: "ok", bytes: formatted(PIPE, 1024) },
-  );
-  cases.valid(
-    "format_again",
-    "The only owner of memory formats it, whatever it holds.",
-    "segment.claim segment.write",
-    creating(new Uint8Array(1280).fill(0xee), PIPE, { sole_owner: true }),
-    { result: "ok", bytes: formatted(PIPE, 1024) },
-  );
+  cases.invalid(from, member("geometry", other), {
+    name: "create_start",
+    about: "With another label and start: both cursors begin there.",
+    clauses: "segment.write segment.place segment.publish ring.start",
+    result: "ok",
+    bytes: formatted(other, 1024),
+  });
+  cases.valid(creating(garbage(1280), PIPE), {
+    name: "create_on_garbage",
+    about: "Blank means that `ready` is 0, whatever else stands there.",
+    clauses: "segment.claim segment.publish segment.write ring.start",
+    result: "ok",
+    bytes: formatted(PIPE, 1024),
+  });
+  cases.valid(creating(new Uint8Array(1280).fill(0xee), PIPE, { sole_owner: true }), {
+    name: "format_again",
+    about: "The only owner of memory formats it, whatever it holds.",
+    clauses: "segment.claim segment.write",
+    result: "ok",
+    bytes: formatted(PIPE, 1024),
+  });
 }
 
 function addWrite(cases: Cases): void {
   const small: SegmentPlan = { endpoints: 1, channels: [] };
-  cases.valid(
-    "create_smallest",
-    "One endpoint and no channel, in memory that held something else.",
-    "segment.write segment.place",
-    creating(garbage(384), small),
-    { result: "ok", bytes: formatted(small, 256) },
-  );
+  cases.valid(creating(garbage(384), small), {
+    name: "create_smallest",
+    about: "One endpoint and no channel, in memory that held something else.",
+    clauses: "segment.write segment.place",
+    result: "ok",
+    bytes: formatted(small, 256),
+  });
   const ring = { writer: 0, reader: 1, capacity: 256 };
   const three: SegmentPlan = {
     endpoints: 2,
@@ -98,52 +97,45 @@ function addWrite(cases: Cases): void {
   const controls = channels.flatMap(({ control }) =>
     imageIs(bytes, control, control + 512, "control words, and what is between them")
   );
-  cases.valid(
-    "create_gap",
-    "Between the tables, which end at 576, and the first area at 640 stands 0.",
-    "segment.write segment.place ring.start",
-    creating(garbage(bytes.length), three),
-    { result: "ok", bytes: [...imageIs(bytes, 0, 640, "header and tables"), ...controls] },
-  );
+  cases.valid(creating(garbage(bytes.length), three), {
+    name: "create_gap",
+    about: "Between the tables, which end at 576, and the first area at 640 stands 0.",
+    clauses: "segment.write segment.place ring.start",
+    result: "ok",
+    bytes: [...imageIs(bytes, 0, 640, "header and tables"), ...controls],
+  });
 }
 
 function addRefused(cases: Cases): void {
   const refused = { result: "segment.size", unchanged: true } as const;
   const from = "segment/create";
   const clauses = "segment.size_limit segment.claim_checked";
-  cases.invalid(
-    "create_too_small",
-    "The memory is smaller than the geometry takes; it stays blank.",
-    `${clauses} segment.place`,
-    from,
-    member("image.size", 1152),
-    refused,
-  );
+  cases.invalid(from, member("image.size", 1152), {
+    name: "create_too_small",
+    about: "The memory is smaller than the geometry takes; it stays blank.",
+    clauses: `${clauses} segment.place`,
+    ...refused,
+  });
   const huge = { writer: 0, reader: 1, capacity: 2 ** 30 };
-  cases.invalid(
-    "create_too_large",
-    "The geometry takes more than any segment may have; the memory stays blank.",
+  cases.invalid(from, member("geometry.channels", [huge, huge, huge, huge]), {
+    name: "create_too_large",
+    about: "The geometry takes more than any segment may have; the memory stays blank.",
     clauses,
-    from,
-    member("geometry.channels", [huge, huge, huge, huge]),
-    refused,
-  );
-  cases.invalid(
-    "create_misaligned",
-    "The memory begins at an odd multiple of 64; it stays blank.",
-    "segment.align segment.claim_checked",
-    from,
-    member("memory_offset", 64),
-    refused,
-  );
-  cases.invalid(
-    "create_while_formatting",
-    "Another creator has claimed the memory, and has not finished.",
-    "segment.claim segment.publish segment.await",
-    from,
-    field(0, HEADER, "ready", 1),
-    { result: "segment.unready", unchanged: true },
-  );
+    ...refused,
+  });
+  cases.invalid(from, member("memory_offset", 64), {
+    name: "create_misaligned",
+    about: "The memory begins at an odd multiple of 64; it stays blank.",
+    clauses: "segment.align segment.claim_checked",
+    ...refused,
+  });
+  cases.invalid(from, field(0, HEADER, "ready", 1), {
+    name: "create_while_formatting",
+    about: "Another creator has claimed the memory, and has not finished.",
+    clauses: "segment.claim segment.publish segment.await",
+    result: "segment.unready",
+    unchanged: true,
+  });
 }
 
 function addSameGeometry(cases: Cases): void {
@@ -152,13 +144,13 @@ function addSameGeometry(cases: Cases): void {
     channels: [{ writer: 0, reader: 1, capacity: 256, label: 7, start: 16 }],
   };
   const memory = Uint8Array.of(...buildSegment(plan).bytes, ...new Uint8Array(1024));
-  const from = cases.valid(
-    "create_again",
-    "The other side came first, with the same geometry.",
-    "segment.same_geometry segment.claim",
-    creating(memory, plan),
-    { result: "ok", unchanged: true },
-  );
+  const from = cases.valid(creating(memory, plan), {
+    name: "create_again",
+    about: "The other side came first, with the same geometry.",
+    clauses: "segment.same_geometry segment.claim",
+    result: "ok",
+    unchanged: true,
+  });
   // Another one that has put the same areas elsewhere, with 128 bytes to spare.
   const apart = buildSegment({
     ...plan,
@@ -166,20 +158,22 @@ function addSameGeometry(cases: Cases): void {
     extra: 128,
   });
   const elsewhere = cases.valid(
-    "create_again_elsewhere",
-    "The other side came first, and has placed the same geometry otherwise.",
-    "segment.same_geometry",
     creating(Uint8Array.of(...apart.bytes, ...new Uint8Array(1024)), plan),
-    { result: "ok", unchanged: true },
+    {
+      name: "create_again_elsewhere",
+      about: "The other side came first, and has placed the same geometry otherwise.",
+      clauses: "segment.same_geometry",
+      result: "ok",
+      unchanged: true,
+    },
   );
-  cases.invalid(
-    "create_other_control",
-    "Its ring has more control words than this version's.",
-    "segment.same_geometry",
-    elsewhere,
-    field(descriptorAt(3, 0), "channel_descriptor", "control_size", 640),
-    { result: "segment.geometry", unchanged: true },
-  );
+  cases.invalid(elsewhere, field(descriptorAt(3, 0), "channel_descriptor", "control_size", 640), {
+    name: "create_other_control",
+    about: "Its ring has more control words than this version's.",
+    clauses: "segment.same_geometry",
+    result: "segment.geometry",
+    unchanged: true,
+  });
   const changes: [string, string, unknown][] = [
     ["endpoints", "endpoints", 2],
     ["writer", "channels.0.writer", 2],
@@ -189,13 +183,12 @@ function addSameGeometry(cases: Cases): void {
     ["start", "channels.0.start", 32],
   ];
   for (const [name, path, value] of changes) {
-    cases.invalid(
-      `create_other_${name}`,
-      `The other side came first, and its geometry differs: ${name}.`,
-      "segment.same_geometry",
-      from,
-      member(`geometry.${path}`, value),
-      { result: "segment.geometry", unchanged: true },
-    );
+    cases.invalid(from, member(`geometry.${path}`, value), {
+      name: `create_other_${name}`,
+      about: `The other side came first, and its geometry differs: ${name}.`,
+      clauses: "segment.same_geometry",
+      result: "segment.geometry",
+      unchanged: true,
+    });
   }
 }

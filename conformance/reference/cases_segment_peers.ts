@@ -33,13 +33,13 @@ function addProperty(cases: Cases): void {
   });
   fillRing(segment, 1, [whole("hi")]);
   const image = toImage(segment.bytes);
-  cases.valid(
-    "property_beside",
-    "A ring is found behind a property, which whoever does not offer them leaves alone.",
-    "segment.unknown_kind segment.peers pipe.find",
-    { kind: "read", image, role: "reader", operations: [{ read: true }] },
-    { results: [drained([text("hi")])], bytes: areasAre(segment) },
-  );
+  cases.valid({ kind: "read", image, role: "reader", operations: [{ read: true }] }, {
+    name: "property_beside",
+    about: "A ring is found behind a property, which whoever does not offer them leaves alone.",
+    clauses: "segment.unknown_kind segment.peers pipe.find",
+    results: [drained([text("hi")])],
+    bytes: areasAre(segment),
+  });
 }
 
 function attaching(plan: SegmentPlan, more: Partial<Setting> = {}): Setting {
@@ -61,15 +61,13 @@ function addEnds(cases: Cases): void {
   ];
   for (const [name, about, writer, reader] of ends) {
     const plan = { endpoints: 2, channels: [RING, { ...RING, kind: 9, writer, reader }] };
-    const from = cases.valid(`ends_${name}`, about, clauses, attaching(plan), ok);
-    cases.invalid(
-      `ring_ends_${name}`,
-      "A ring has one endpoint that writes and another one that reads.",
+    const from = cases.valid(attaching(plan), { name: `ends_${name}`, about, clauses, ...ok });
+    cases.invalid(from, field(descriptorAt(2, 1), DESCRIPTOR, "kind", 1), {
+      name: `ring_ends_${name}`,
+      about: "A ring has one endpoint that writes and another one that reads.",
       clauses,
-      from,
-      field(descriptorAt(2, 1), DESCRIPTOR, "kind", 1),
-      refused,
-    );
+      ...refused,
+    });
   }
 }
 
@@ -102,13 +100,13 @@ function rang(by: number, ...endpoints: number[]): Expected[] {
 function addRung(cases: Cases): void {
   const clauses = "segment.peers segment.state_ring segment.attach wait.rung";
   const setting = attaching(PEERS, { role: "writer", channel: 0 });
-  const from = cases.valid(
-    "peers",
-    "Endpoint 0 attaches: its peers by a ring and by an unknown kind are rung, and nobody else.",
+  const from = cases.valid(setting, {
+    name: "peers",
+    about:
+      "Endpoint 0 attaches: its peers by a ring and by an unknown kind are rung, and nobody else.",
     clauses,
-    setting,
-    { bytes: [stateIs(0, ATTACHED), ...rang(0, 0, 1, 2)] },
-  );
+    bytes: [stateIs(0, ATTACHED), ...rang(0, 0, 1, 2)],
+  });
   const add = (
     name: string,
     about: string,
@@ -117,14 +115,12 @@ function addRung(cases: Cases): void {
     value: number,
     at: number[],
   ) =>
-    cases.invalid(
-      `peers_${name}`,
+    cases.invalid(from, field(descriptorAt(5, index), DESCRIPTOR, key, value), {
+      name: `peers_${name}`,
       about,
       clauses,
-      from,
-      field(descriptorAt(5, index), DESCRIPTOR, key, value),
-      { bytes: [stateIs(0, ATTACHED), ...rang(0, ...at)] },
-    );
+      bytes: [stateIs(0, ATTACHED), ...rang(0, ...at)],
+    });
   const none = "Endpoint 2 writes a channel that names nobody else.";
   add("nobody", none, 1, "reader", NOBODY, [0, 1]);
   add("beyond", "It names an endpoint that is none.", 1, "reader", 5, [0, 1]);
@@ -151,45 +147,37 @@ function addMarked(cases: Cases): void {
   };
   const clauses = "segment.peers segment.state_ring ring.fault ring.fault_stop wait.rung";
   const before = clear.map(() => "ok");
-  const from = cases.valid(
-    "peers_read",
-    "A reader reads: nobody is rung, for nobody asks.",
+  const from = cases.valid(setting, {
+    name: "peers_read",
+    about: "A reader reads: nobody is rung, for nobody asks.",
     clauses,
-    setting,
-    { results: [...before, drained([text("hi")])], bytes: [stateIs(0, ATTACHED), ...rang(0)] },
-  );
-  cases.invalid(
-    "peers_marked",
-    "It finds a fault: endpoint 0 is marked, and it and its peers are rung, with its bit.",
+    results: [...before, drained([text("hi")])],
+    bytes: [stateIs(0, ATTACHED), ...rang(0)],
+  });
+  cases.invalid(from, field(segment.channels[0]!.data, "frame_header", "kind", 7), {
+    name: "peers_marked",
+    about: "It finds a fault: endpoint 0 is marked, and it and its peers are rung, with its bit.",
     clauses,
-    from,
-    field(segment.channels[0]!.data, "frame_header", "kind", 7),
-    {
-      results: [...before, drained([], "frame.kind")],
-      bytes: [stateIs(0, failed("frame.kind")), ...rang(0, 0, 1, 2)],
-    },
-  );
-  cases.invalid(
-    "peers_closed",
-    "It closes: it and endpoint 0 are rung, with its own bit.",
+    results: [...before, drained([], "frame.kind")],
+    bytes: [stateIs(0, failed("frame.kind")), ...rang(0, 0, 1, 2)],
+  });
+  cases.invalid(from, member("operations.5", { close: true }), {
+    name: "peers_closed",
+    about: "It closes: it and endpoint 0 are rung, with its own bit.",
     clauses,
-    from,
-    member("operations.5", { close: true }),
-    { results: [...before, "ok"], bytes: [stateIs(1, 2), ...rang(1, 0, 1)] },
-  );
+    results: [...before, "ok"],
+    bytes: [stateIs(1, 2), ...rang(1, 0, 1)],
+  });
   const offset = recordAt(0) + fieldOf("endpoint_record", "state").offset;
   const about = "A fault of an endpoint that has closed: nothing changes, and all are rung.";
   const broken = structuredClone(segment.bytes);
   broken[segment.channels[0]!.data + 4] = 7;
   const gone: Operation[] = [{ set: [{ offset, hex: word(2) }] }, ...operations];
-  cases.valid(
-    "peers_marked_closed",
+  cases.valid({ ...setting, image: toImage(broken), operations: gone }, {
+    name: "peers_marked_closed",
     about,
     clauses,
-    { ...setting, image: toImage(broken), operations: gone },
-    {
-      results: ["ok", ...before, drained([], "frame.kind")],
-      bytes: [stateIs(0, 2), ...rang(0, 0, 1, 2)],
-    },
-  );
+    results: ["ok", ...before, drained([], "frame.kind")],
+    bytes: [stateIs(0, 2), ...rang(0, 0, 1, 2)],
+  });
 }

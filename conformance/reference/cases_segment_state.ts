@@ -26,22 +26,23 @@ export function addStates(cases: Cases): void {
 }
 
 function addPeerStates(cases: Cases): void {
-  const from = cases.valid(
-    "peer_attached",
-    "While the peer is attached, a reader that has read everything waits.",
-    "segment.state_invalid segment.state_low",
-    reading(pipe({ frames: [whole("hi")] })),
-    { results: [drained([HI])], bytes: [stateIs(0, ATTACHED)] },
-  );
+  const from = cases.valid(reading(pipe({ frames: [whole("hi")] })), {
+    name: "peer_attached",
+    about: "While the peer is attached, a reader that has read everything waits.",
+    clauses: "segment.state_invalid segment.state_low",
+    results: [drained([HI])],
+    bytes: [stateIs(0, ATTACHED)],
+  });
   const add = (name: string, about: string, state: number, end: string, reason?: Reason) =>
-    cases.invalid(
+    cases.invalid(from, field(recordAt(0), RECORD, "state", state), {
       name,
       about,
-      end === "peer.failed" ? "segment.state_invalid segment.state_low" : "segment.state_low",
-      from,
-      field(recordAt(0), RECORD, "state", state),
-      { results: [drained([HI], end, reason)], bytes: [stateIs(0, state)] },
-    );
+      clauses: end === "peer.failed"
+        ? "segment.state_invalid segment.state_low"
+        : "segment.state_low",
+      results: [drained([HI], end, reason)],
+      bytes: [stateIs(0, state)],
+    });
   add("attached_with_bits", "The bits above attached are ignored.", 0x123401, "nothing");
   add("vacant_with_bits", "The bits above vacant are ignored.", 0xffffff00, "nothing");
   add("closed_with_bits", "The bits above closed are ignored.", 0x123402, "peer.closed");
@@ -52,25 +53,24 @@ function addPeerStates(cases: Cases): void {
 function addFinalState(cases: Cases): void {
   const plan = pipe({ frames: [whole("hi")], states: [CLOSED, VACANT] });
   const gone = drained([HI], "peer.closed");
-  const from = cases.valid(
-    "final",
-    "A peer that has closed stays closed.",
-    "segment.state_invalid",
-    reading(plan, { operations: [read, setState(1, ATTACHED), read] }),
-    { results: [gone, "ok", drained([], "peer.closed")], bytes: [stateIs(0, CLOSED)] },
-  );
+  const from = cases.valid(reading(plan, { operations: [read, setState(1, ATTACHED), read] }), {
+    name: "final",
+    about: "A peer that has closed stays closed.",
+    clauses: "segment.state_invalid",
+    results: [gone, "ok", drained([], "peer.closed")],
+    bytes: [stateIs(0, CLOSED)],
+  });
   const add = (name: string, value: number) => {
     const either: Wanted = {
       one_of: [drained([], "peer.closed"), drained([], "peer.failed", "segment.state")],
     };
-    cases.invalid(
-      `final_${name}`,
-      "A final state word has changed: a fault, to a reader that looks at it again.",
-      "segment.state_invalid",
-      from,
-      member("operations.1", setState(0, value)),
-      { results: [gone, "ok", either], bytes: [stateIs(0, value)] },
-    );
+    cases.invalid(from, member("operations.1", setState(0, value)), {
+      name: `final_${name}`,
+      about: "A final state word has changed: a fault, to a reader that looks at it again.",
+      clauses: "segment.state_invalid",
+      results: [gone, "ok", either],
+      bytes: [stateIs(0, value)],
+    });
   };
   add("attached", ATTACHED);
   add("failed", failed("peer.lost"));
@@ -83,22 +83,21 @@ function addInvalid(cases: Cases): void {
   const operations: Operation[] = [read, setState(1, ATTACHED), read];
   const end = ["peer.failed", "segment.state"] as const;
   const results = [drained([HI], ...end), "ok", drained([], ...end)];
-  const from = cases.valid(
-    "invalid",
-    "The peer's state is one that nobody stores.",
-    "segment.state_invalid",
-    reading(plan, { operations }),
-    { results, bytes: [stateIs(0, 9)] },
-  );
+  const from = cases.valid(reading(plan, { operations }), {
+    name: "invalid",
+    about: "The peer's state is one that nobody stores.",
+    clauses: "segment.state_invalid",
+    results,
+    bytes: [stateIs(0, 9)],
+  });
   for (const [name, value] of [["attached", ATTACHED], ["closed", CLOSED]] as const) {
-    cases.invalid(
-      `invalid_${name}`,
-      "It changes to one that an endpoint may store: the peer has failed all the same.",
-      "segment.state_invalid",
-      from,
-      member("operations.1", setState(0, value)),
-      { results, bytes: [stateIs(0, value)] },
-    );
+    cases.invalid(from, member("operations.1", setState(0, value)), {
+      name: `invalid_${name}`,
+      about: "It changes to one that an endpoint may store: the peer has failed all the same.",
+      clauses: "segment.state_invalid",
+      results,
+      bytes: [stateIs(0, value)],
+    });
   }
 }
 
@@ -112,31 +111,30 @@ function addFault(cases: Cases): void {
   ];
   const results = ["ok", drained([], "ring.cursor")];
   const marked = [stateIs(0, failed("ring.cursor")), ...rung];
-  const from = cases.valid(
-    "fault_marks_peer",
-    "A fault marks the peer with its reason, here 03 10 00 00, and rings both bells.",
+  const from = cases.valid(reading(plan(ATTACHED), { operations }), {
+    name: "fault_marks_peer",
+    about: "A fault marks the peer with its reason, here 03 10 00 00, and rings both bells.",
     clauses,
-    reading(plan(ATTACHED), { operations }),
-    { results, bytes: marked },
-  );
+    results,
+    bytes: marked,
+  });
   for (const [name, state] of [["vacant", VACANT], ["with_bits", 0x7701]] as const) {
-    cases.valid(
-      `fault_marks_${name}`,
-      "A peer that is still vacant, or attached with bits above it, is marked the same way.",
-      `${clauses} segment.state_low`,
-      reading(plan(state), { operations }),
-      { results, bytes: marked },
-    );
+    cases.valid(reading(plan(state), { operations }), {
+      name: `fault_marks_${name}`,
+      about: "A peer that is still vacant, or attached with bits above it, is marked the same way.",
+      clauses: `${clauses} segment.state_low`,
+      results,
+      bytes: marked,
+    });
   }
   const add = (name: string, about: string, state: number) =>
-    cases.invalid(
-      `fault_after_${name}`,
-      `${about} stays as it is, and both bells are rung all the same.`,
+    cases.invalid(from, field(recordAt(0), RECORD, "state", state), {
+      name: `fault_after_${name}`,
+      about: `${about} stays as it is, and both bells are rung all the same.`,
       clauses,
-      from,
-      field(recordAt(0), RECORD, "state", state),
-      { results, bytes: [stateIs(0, state), ...rung] },
-    );
+      results,
+      bytes: [stateIs(0, state), ...rung],
+    });
   add("close", "The state of a peer that has closed already", CLOSED);
   add("failure", "The state of a peer that is marked already", failed("peer.lost"));
   add("invalid", "A state that nobody stores", 9);
@@ -153,41 +151,39 @@ function addWriterFault(cases: Cases, clauses: string): void {
     { set: [...bells, store(plan, "head", 129)] },
     { write: { count: 80 } },
   ];
-  const from = cases.valid(
-    "fault_marks_reader",
-    "A writer that finds a fault marks the reader, and rings both bells.",
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "fault_marks_reader",
+    about: "A writer that finds a fault marks the reader, and rings both bells.",
     clauses,
-    writing(plan, { operations }),
-    { results, bytes: [stateIs(1, failed("ring.cursor")), ...rung] },
-  );
-  cases.invalid(
-    "fault_marks_no_reader",
-    "A `head` of 128 is in order: nobody is marked.",
+    results,
+    bytes: [stateIs(1, failed("ring.cursor")), ...rung],
+  });
+  cases.invalid(from, member("operations.2.set.2", store(plan, "head", 128)), {
+    name: "fault_marks_no_reader",
+    about: "A `head` of 128 is in order: nobody is marked.",
     clauses,
-    from,
-    member("operations.2.set.2", store(plan, "head", 128)),
-    { results: ["ok", "ok", "ok", "ok"], bytes: [stateIs(1, ATTACHED)] },
-  );
+    results: ["ok", "ok", "ok", "ok"],
+    bytes: [stateIs(1, ATTACHED)],
+  });
 }
 
 function addOwnState(cases: Cases): void {
   const plan = pipe({ frames: [whole("hi")] });
-  const from = cases.valid(
-    "own_state",
-    "While the own state is attached, reading goes on.",
-    "segment.own_state segment.state_low",
-    reading(plan, { operations: [read, setState(1, ATTACHED), read] }),
-    { results: [drained([HI]), "ok", drained([])], bytes: [stateIs(1, ATTACHED)] },
-  );
+  const from = cases.valid(reading(plan, { operations: [read, setState(1, ATTACHED), read] }), {
+    name: "own_state",
+    about: "While the own state is attached, reading goes on.",
+    clauses: "segment.own_state segment.state_low",
+    results: [drained([HI]), "ok", drained([])],
+    bytes: [stateIs(1, ATTACHED)],
+  });
   const add = (name: string, about: string, value: number, end: string, reason?: Reason) =>
-    cases.invalid(
-      `own_state_${name}`,
+    cases.invalid(from, member("operations.1", setState(1, value)), {
+      name: `own_state_${name}`,
       about,
-      "segment.own_state segment.state_low",
-      from,
-      member("operations.1", setState(1, value)),
-      { results: [drained([HI]), "ok", drained([], end, reason)], bytes: [stateIs(1, value)] },
-    );
+      clauses: "segment.own_state segment.state_low",
+      results: [drained([HI]), "ok", drained([], end, reason)],
+      bytes: [stateIs(1, value)],
+    });
   add("closed_bits", "Bits above closed are ignored.", 0x502, "pipe.closed");
   const about = "Not the word by which it attached: as if it were marked, with no reason.";
   add("bits", about, 0x501, "pipe.failed", "none");
@@ -197,25 +193,21 @@ function addOwnState(cases: Cases): void {
   addGeneration(cases);
   const writer = writersPipe();
   const write: Operation = { write: { text: "a" } };
-  const wrote = cases.valid(
-    "own_state_write",
-    "While the own state is attached, writing goes on.",
-    "segment.own_state segment.state_low",
-    writing(writer, { operations: [setState(0, ATTACHED), write] }),
-    { results: ["ok", "ok"], bytes: [controlIs(writer, "tail", 32)] },
-  );
+  const wrote = cases.valid(writing(writer, { operations: [setState(0, ATTACHED), write] }), {
+    name: "own_state_write",
+    about: "While the own state is attached, writing goes on.",
+    clauses: "segment.own_state segment.state_low",
+    results: ["ok", "ok"],
+    bytes: [controlIs(writer, "tail", 32)],
+  });
   for (const [name, state] of [["vacant", VACANT], ["other", stateAt(ATTACHED, 1)]] as const) {
-    cases.invalid(
-      `own_state_write_${name}`,
-      "Given away, to somebody or to nobody yet: as if it were marked, with no reason.",
-      "segment.own_state pipe.failed_reason",
-      wrote,
-      member("operations.0", setState(0, state)),
-      {
-        results: ["ok", { code: "pipe.failed", reason: "none" }],
-        bytes: [controlIs(writer, "tail", 0), stateIs(0, state)],
-      },
-    );
+    cases.invalid(wrote, member("operations.0", setState(0, state)), {
+      name: `own_state_write_${name}`,
+      about: "Given away, to somebody or to nobody yet: as if it were marked, with no reason.",
+      clauses: "segment.own_state pipe.failed_reason",
+      results: ["ok", { code: "pipe.failed", reason: "none" }],
+      bytes: [controlIs(writer, "tail", 0), stateIs(0, state)],
+    });
   }
 }
 
@@ -228,21 +220,23 @@ function addGeneration(cases: Cases): void {
     segment: { records: [{}, { generation: 5 }] },
   });
   const from = cases.valid(
-    "own_generation",
-    "The own state has the generation above it: reading goes on.",
-    "segment.own_state segment.again",
     reading(plan, { operations: [read, setState(1, own(ATTACHED)), read] }),
-    { results: [drained([HI]), "ok", drained([])], bytes: [stateIs(1, own(ATTACHED))] },
+    {
+      name: "own_generation",
+      about: "The own state has the generation above it: reading goes on.",
+      clauses: "segment.own_state segment.again",
+      results: [drained([HI]), "ok", drained([])],
+      bytes: [stateIs(1, own(ATTACHED))],
+    },
   );
   const add = (name: string, about: string, value: number, end: string, reason?: Reason) =>
-    cases.invalid(
-      `own_generation_${name}`,
+    cases.invalid(from, member("operations.1", setState(1, value)), {
+      name: `own_generation_${name}`,
       about,
-      "segment.own_state segment.again",
-      from,
-      member("operations.1", setState(1, value)),
-      { results: [drained([HI]), "ok", drained([], end, reason)], bytes: [stateIs(1, value)] },
-    );
+      clauses: "segment.own_state segment.again",
+      results: [drained([HI]), "ok", drained([], end, reason)],
+      bytes: [stateIs(1, value)],
+    });
   add("closed", "A supervisor closes it.", own(CLOSED), "pipe.closed");
   add("failed", "It is marked.", failed("peer.lost"), "pipe.failed", "peer.lost");
   const replaced = "It was given to another owner: as if it were marked, with no reason.";
@@ -264,52 +258,52 @@ function addBits(cases: Cases): void {
   const about = "An endpoint closes";
   const clauses = "segment.state_change segment.state_reason segment.state_ring pipe.close " +
     "port.close";
-  cases.valid(
-    "close",
-    `${about}.`,
+  cases.valid(writing(writer, { operations: closing(ATTACHED) }), {
+    name: "close",
+    about: `${about}.`,
     clauses,
-    writing(writer, { operations: closing(ATTACHED) }),
-    { results, bytes: [stateIs(0, CLOSED), ...rung] },
-  );
+    results,
+    bytes: [stateIs(0, CLOSED), ...rung],
+  });
   const own = (state: number) => stateAt(state, 0x42);
   const again = writersPipe({ states: [own(VACANT), ATTACHED] });
-  const from = cases.valid(
-    "close_with_bits",
-    `${about} that has attached to a word with bits above vacant: they stay.`,
-    `${clauses} segment.again`,
-    writing(again, { operations: closing(own(ATTACHED)) }),
-    { results, bytes: [stateIs(0, own(CLOSED)), ...rung] },
-  );
+  const from = cases.valid(writing(again, { operations: closing(own(ATTACHED)) }), {
+    name: "close_with_bits",
+    about: `${about} that has attached to a word with bits above vacant: they stay.`,
+    clauses: `${clauses} segment.again`,
+    results,
+    bytes: [stateIs(0, own(CLOSED)), ...rung],
+  });
   const add = (name: string, fact: string, value: number) =>
-    cases.invalid(
-      `close_${name}`,
-      `${about} ${fact} stays as it is, and both bells are rung all the same.`,
+    cases.invalid(from, member("operations.0.set.0.hex", word(value)), {
+      name: `close_${name}`,
+      about: `${about} ${fact} stays as it is, and both bells are rung all the same.`,
       clauses,
-      from,
-      member("operations.0.set.0.hex", word(value)),
-      { results, bytes: [stateIs(0, value), ...rung] },
-    );
+      results,
+      bytes: [stateIs(0, value), ...rung],
+    });
   add("after_failure", "that was marked failed: it", failed("peer.terminated"));
   add("replaced", "that was given to another owner: the other's state", stateAt(ATTACHED, 0x43));
   add("given_back", "that was given back, to nobody yet: vacant", stateAt(VACANT, 0x43));
   add("other", "whose state has lost its bits: a word that it did not store", ATTACHED);
   const reader = pipe();
   const leaving: Operation[] = [{ set: bells }, { close: true }];
-  const closed = cases.valid(
-    "close_reader",
-    "A reader closes, and rings its own bell and its writer's.",
-    "segment.state_change segment.state_tries segment.state_ring pipe.close pipe.close_stores",
-    reading(reader, { operations: leaving }),
-    { results: ["ok", "ok"], bytes: [stateIs(1, CLOSED), ...rung] },
-  );
-  cases.invalid(
-    "close_reader_not",
-    "It reads instead: no state changes.",
-    "segment.state_change segment.state_tries segment.state_ring pipe.close pipe.close_stores",
-    closed,
-    member("operations.1", read),
-    { results: ["ok", drained([])], bytes: [stateIs(1, ATTACHED)] },
-  );
+  const closed = cases.valid(reading(reader, { operations: leaving }), {
+    name: "close_reader",
+    about: "A reader closes, and rings its own bell and its writer's.",
+    clauses:
+      "segment.state_change segment.state_tries segment.state_ring pipe.close pipe.close_stores",
+    results: ["ok", "ok"],
+    bytes: [stateIs(1, CLOSED), ...rung],
+  });
+  cases.invalid(closed, member("operations.1", read), {
+    name: "close_reader_not",
+    about: "It reads instead: no state changes.",
+    clauses:
+      "segment.state_change segment.state_tries segment.state_ring pipe.close pipe.close_stores",
+    results: ["ok", drained([])],
+    bytes: [stateIs(1, ATTACHED)],
+  });
   addAttachBits(cases);
 }
 
@@ -326,47 +320,39 @@ function addAttachBits(cases: Cases): void {
     role: "writer",
     channel: 0,
   };
-  const attach = cases.valid(
-    "attach_with_bits",
-    "Bits above vacant stay; `wakes` and `features` are stored, whatever stood there.",
-    `${clauses} segment.again`,
-    attaching,
-    {
-      bytes: [
-        stateIs(0, 0x501),
-        recordIs(0, "features", 0),
-        { offset: recordAt(0) + 8, not: word(ones), about: "wakes" },
-        recordIs(0, "generation", 0),
-      ],
-    },
-  );
+  const attach = cases.valid(attaching, {
+    name: "attach_with_bits",
+    about: "Bits above vacant stay; `wakes` and `features` are stored, whatever stood there.",
+    clauses: `${clauses} segment.again`,
+    bytes: [
+      stateIs(0, 0x501),
+      recordIs(0, "features", 0),
+      { offset: recordAt(0) + 8, not: word(ones), about: "wakes" },
+      recordIs(0, "generation", 0),
+    ],
+  });
   for (const state of [0x501, 0x502, 0x503, 0x504]) {
-    cases.invalid(
-      `attach_taken_bits_${state & 255}`,
-      "Bits above another state do not make it vacant, and nothing is stored.",
-      `${clauses} segment.check`,
-      attach,
-      field(recordAt(0), RECORD, "state", state),
-      { result: "segment.endpoint", unchanged: true },
-    );
+    cases.invalid(attach, field(recordAt(0), RECORD, "state", state), {
+      name: `attach_taken_bits_${state & 255}`,
+      about: "Bits above another state do not make it vacant, and nothing is stored.",
+      clauses: `${clauses} segment.check`,
+      result: "segment.endpoint",
+      unchanged: true,
+    });
   }
   const peers = pipe({ frames: [whole("hi")], segment: { records: [{ features: ones }] } });
-  const from = cases.valid(
-    "features_unknown",
-    "A peer understands more than this version has.",
-    "segment.features",
-    reading(peers, { operations: [read] }),
-    {
-      results: [drained([HI])],
-      bytes: [recordIs(0, "features", ones), recordIs(1, "features", 0)],
-    },
-  );
-  cases.invalid(
-    "features_none",
-    "Or no more.",
-    "segment.features",
-    from,
-    field(recordAt(0), RECORD, "features", 0),
-    { results: [drained([HI])], bytes: [recordIs(0, "features", 0), recordIs(1, "features", 0)] },
-  );
+  const from = cases.valid(reading(peers, { operations: [read] }), {
+    name: "features_unknown",
+    about: "A peer understands more than this version has.",
+    clauses: "segment.features",
+    results: [drained([HI])],
+    bytes: [recordIs(0, "features", ones), recordIs(1, "features", 0)],
+  });
+  cases.invalid(from, field(recordAt(0), RECORD, "features", 0), {
+    name: "features_none",
+    about: "Or no more.",
+    clauses: "segment.features",
+    results: [drained([HI])],
+    bytes: [recordIs(0, "features", 0), recordIs(1, "features", 0)],
+  });
 }

@@ -69,58 +69,53 @@ function addWords(cases: Cases): void {
     controlIs(ring, "tail", position),
     controlIs(ring, "head", position),
   ];
-  const from = cases.valid(
-    "vacate",
-    "What endpoint 0 wrote is read, and what it has not read is dropped: both rings begin anew.",
-    `${VACATE} segment.vacate_peer segment.vacate_read segment.state_ring wait.rung ` +
+  const from = cases.valid(using(plan, operations), {
+    name: "vacate",
+    about:
+      "What endpoint 0 wrote is read, and what it has not read is dropped: both rings begin anew.",
+    clauses: `${VACATE} segment.vacate_peer segment.vacate_read segment.state_ring wait.rung ` +
       "ring.tail_owner ring.head_owner",
-    using(plan, operations),
-    {
-      results: ["ok", "ok", "ok", gone, "ok", "ok", "ok"],
-      bytes: [
-        ...given(),
-        ...cursors(inward, 64),
-        ...cursors(outward, 0x60),
-        controlIs(inward, "writer_wants", 0),
-        controlIs(outward, "reader_wants", 0),
-        stateIs(1, ATTACHED),
-        bellIsNot(0, BELL),
-        bellIsNot(1, BELL),
-        rungIs(0, 0, 9),
-        rungIs(1, 0, 1, 9),
-      ],
-    },
-  );
-  cases.invalid(
-    "vacate_not",
-    "Nobody vacates it: all stays as it is.",
-    `${VACATE} segment.vacate_peer segment.vacate_read ring.tail_owner ring.head_owner wait.rung`,
-    from,
-    member("operations.6", still),
-    {
-      results: ["ok", "ok", "ok", gone, "ok", "ok", "ok"],
-      bytes: [
-        ...kept(),
-        ...cursors(inward, 64),
-        controlIs(outward, "tail", 0x60),
-        controlIs(outward, "head", 0x40),
-        controlIs(inward, "writer_wants", 0x7001),
-        controlIs(outward, "reader_wants", 0x7001),
-        bellIs(0, BELL),
-        bellIs(1, BELL),
-        rungIs(0, 0, 9),
-        rungIs(1, 1, 9),
-      ],
-    },
-  );
+    results: ["ok", "ok", "ok", gone, "ok", "ok", "ok"],
+    bytes: [
+      ...given(),
+      ...cursors(inward, 64),
+      ...cursors(outward, 0x60),
+      controlIs(inward, "writer_wants", 0),
+      controlIs(outward, "reader_wants", 0),
+      stateIs(1, ATTACHED),
+      bellIsNot(0, BELL),
+      bellIsNot(1, BELL),
+      rungIs(0, 0, 9),
+      rungIs(1, 0, 1, 9),
+    ],
+  });
+  cases.invalid(from, member("operations.6", still), {
+    name: "vacate_not",
+    about: "Nobody vacates it: all stays as it is.",
+    clauses:
+      `${VACATE} segment.vacate_peer segment.vacate_read ring.tail_owner ring.head_owner wait.rung`,
+    results: ["ok", "ok", "ok", gone, "ok", "ok", "ok"],
+    bytes: [
+      ...kept(),
+      ...cursors(inward, 64),
+      controlIs(outward, "tail", 0x60),
+      controlIs(outward, "head", 0x40),
+      controlIs(inward, "writer_wants", 0x7001),
+      controlIs(outward, "reader_wants", 0x7001),
+      bellIs(0, BELL),
+      bellIs(1, BELL),
+      rungIs(0, 0, 9),
+      rungIs(1, 1, 9),
+    ],
+  });
   const twice: Operation[] = [leaves(), read, vacate, vacate];
-  cases.valid(
-    "vacate_twice",
-    "It is vacant: there is nothing to give back.",
-    "segment.vacate_peer segment.vacate_state",
-    using(plan, twice),
-    { results: ["ok", gone, "ok", "refused"], bytes: given() },
-  );
+  cases.valid(using(plan, twice), {
+    name: "vacate_twice",
+    about: "It is vacant: there is nothing to give back.",
+    clauses: "segment.vacate_peer segment.vacate_state",
+    results: ["ok", gone, "ok", "refused"],
+    bytes: given(),
+  });
 }
 
 /** A pipe has one ring, of which one side is left. */
@@ -132,78 +127,68 @@ function addSides(cases: Cases): void {
     segment: { records: [record] },
   });
   const asks: Operation = { set: [store(wrote, "writer_wants", 0x7001)] };
-  cases.valid(
-    "vacate_writer",
-    "A reader gives its writer's endpoint back.",
-    VACATE,
-    reading(wrote, { operations: [asks, leaves(), read, vacate] }),
-    {
-      results: ["ok", "ok", drained([text("one")], "peer.closed"), "ok"],
-      bytes: [
-        ...given(),
-        controlIs(wrote, "tail", 32),
-        controlIs(wrote, "head", 32),
-        controlIs(wrote, "writer_wants", 0),
-      ],
-    },
-  );
+  cases.valid(reading(wrote, { operations: [asks, leaves(), read, vacate] }), {
+    name: "vacate_writer",
+    about: "A reader gives its writer's endpoint back.",
+    clauses: VACATE,
+    results: ["ok", "ok", drained([text("one")], "peer.closed"), "ok"],
+    bytes: [
+      ...given(),
+      controlIs(wrote, "tail", 32),
+      controlIs(wrote, "head", 32),
+      controlIs(wrote, "writer_wants", 0),
+    ],
+  });
   const plan = writersPipe({
     states: [VACANT, stateAt(ATTACHED, GENERATION)],
     segment: { records: [{}, record] },
   });
   const wants: Operation = { set: [store(plan, "reader_wants", 0x7001)] };
   const write: Operation = { write: { text: "lost" } };
-  cases.valid(
-    "vacate_reader",
-    "A writer gives its reader's endpoint back.",
-    VACATE,
-    writing(plan, { operations: [write, wants, setState(1, DEAD), vacate] }),
-    {
-      results: ["ok", "ok", "ok", "ok"],
-      bytes: [
-        stateIs(1, GIVEN),
-        recordIs(1, "generation", GENERATION + 1),
-        recordIs(1, "wakes", 0),
-        controlIs(plan, "tail", 32),
-        controlIs(plan, "head", 32),
-        controlIs(plan, "reader_wants", 0),
-      ],
-    },
-  );
+  cases.valid(writing(plan, { operations: [write, wants, setState(1, DEAD), vacate] }), {
+    name: "vacate_reader",
+    about: "A writer gives its reader's endpoint back.",
+    clauses: VACATE,
+    results: ["ok", "ok", "ok", "ok"],
+    bytes: [
+      stateIs(1, GIVEN),
+      recordIs(1, "generation", GENERATION + 1),
+      recordIs(1, "wakes", 0),
+      controlIs(plan, "tail", 32),
+      controlIs(plan, "head", 32),
+      controlIs(plan, "reader_wants", 0),
+    ],
+  });
 }
 
 function addStates(cases: Cases): void {
   const plan = portOf([whole("one")]);
   const one = (end: string, reason?: string) => drained([text("one")], end, reason);
-  const from = cases.valid(
-    "vacate_closed",
-    "The other endpoint has closed.",
-    `segment.vacate_peer ${VACATE}`,
-    using(plan, [leaves(), read, vacate]),
-    { results: ["ok", one("peer.closed"), "ok"], bytes: given() },
-  );
+  const from = cases.valid(using(plan, [leaves(), read, vacate]), {
+    name: "vacate_closed",
+    about: "The other endpoint has closed.",
+    clauses: `segment.vacate_peer ${VACATE}`,
+    results: ["ok", one("peer.closed"), "ok"],
+    bytes: given(),
+  });
   const add = (name: string, about: string, state: number, came: Wanted, isGiven = false) =>
-    cases.invalid(
-      `vacate_${name}`,
+    cases.invalid(from, member("operations.0", leaves(state)), {
+      name: `vacate_${name}`,
       about,
-      "segment.vacate_peer segment.vacate_state",
-      from,
-      member("operations.0", leaves(state)),
-      {
-        results: ["ok", came, isGiven ? "ok" : "refused"],
-        bytes: isGiven ? given() : kept(state),
-      },
-    );
+      clauses: "segment.vacate_peer segment.vacate_state",
+      results: ["ok", came, isGiven ? "ok" : "refused"],
+      bytes: isGiven ? given() : kept(state),
+    });
   const lost = failed("peer.lost");
   const about = "A supervisor has marked it: the generation takes the place of the reason.";
   add("failed", about, lost, one("peer.failed", "peer.lost"), true);
-  cases.valid(
-    "vacate_closed_bits",
-    "It has closed, with other bits above its state than its generation.",
-    `segment.vacate_peer ${VACATE}`,
-    using(plan, [leaves(0x123402), read, vacate]),
-    { results: ["ok", one("peer.closed"), "ok"], bytes: given() },
-  );
+  cases.valid(using(plan, [leaves(0x123402), read, vacate]), {
+    name: "vacate_closed_bits",
+    about: "It has closed, with other bits above its state than its generation.",
+    clauses: `segment.vacate_peer ${VACATE}`,
+    results: ["ok", one("peer.closed"), "ok"],
+    bytes: given(),
+  });
   const wait = one("nothing");
   add("attached", "It is attached.", stateAt(ATTACHED, GENERATION), wait);
   add("vacant", "It is vacant.", stateAt(VACANT, GENERATION), wait);
@@ -223,53 +208,50 @@ function addGenerations(cases: Cases): void {
   const clauses = VACATE;
   for (const generation of [0, 0xfffffe, 0xffffff]) {
     const next = generation + 1;
-    cases.valid(
-      `vacate_at_${generation.toString(16)}`,
-      `The generation becomes 0x${next.toString(16)}, and its low 24 bits stand in the state.`,
+    cases.valid(setting(generation), {
+      name: `vacate_at_${generation.toString(16)}`,
+      about: `The generation becomes 0x${
+        next.toString(16)
+      }, and its low 24 bits stand in the state.`,
       clauses,
-      setting(generation),
-      { results: ["ok", gone, "ok"], bytes: given(next) },
-    );
+      results: ["ok", gone, "ok"],
+      bytes: given(next),
+    });
   }
-  const from = cases.valid(
-    "vacate_at_fffffffe",
-    "The last time: the generation becomes 2^32 - 1.",
+  const from = cases.valid(setting(most - 1), {
+    name: "vacate_at_fffffffe",
+    about: "The last time: the generation becomes 2^32 - 1.",
     clauses,
-    setting(most - 1),
-    { results: ["ok", gone, "ok"], bytes: given(most) },
-  );
-  cases.invalid(
-    "vacate_at_ffffffff",
-    "It is that already: the endpoint is not given back any more.",
+    results: ["ok", gone, "ok"],
+    bytes: given(most),
+  });
+  cases.invalid(from, field(recordAt(0), RECORD, "generation", most), {
+    name: "vacate_at_ffffffff",
+    about: "It is that already: the endpoint is not given back any more.",
     clauses,
-    from,
-    field(recordAt(0), RECORD, "generation", most),
-    {
-      results: ["ok", gone, "refused"],
-      bytes: kept(stateAt(CLOSED, most - 1), most),
-    },
-  );
+    results: ["ok", gone, "refused"],
+    bytes: kept(stateAt(CLOSED, most - 1), most),
+  });
 }
 
 /** Who may not vacate: an endpoint that is itself gone. */
 function addOwn(cases: Cases): void {
   const plan = portOf([]);
-  const from = cases.valid(
-    "vacate_own_attached",
-    "The own state is attached.",
-    "segment.vacate_peer",
-    using(plan, [leaves(), setState(1, ATTACHED), vacate]),
-    { results: ["ok", "ok", "ok"], bytes: given() },
-  );
+  const from = cases.valid(using(plan, [leaves(), setState(1, ATTACHED), vacate]), {
+    name: "vacate_own_attached",
+    about: "The own state is attached.",
+    clauses: "segment.vacate_peer",
+    results: ["ok", "ok", "ok"],
+    bytes: given(),
+  });
   const add = (name: string, about: string, operation: Operation, code: string) =>
-    cases.invalid(
-      `vacate_own_${name}`,
+    cases.invalid(from, member("operations.1", operation), {
+      name: `vacate_own_${name}`,
       about,
-      "segment.vacate_peer",
-      from,
-      member("operations.1", operation),
-      { results: ["ok", "ok", { one_of: ["refused", code] }], bytes: kept() },
-    );
+      clauses: "segment.vacate_peer",
+      results: ["ok", "ok", { one_of: ["refused", code] }],
+      bytes: kept(),
+    });
   add("close", "This endpoint has closed.", { close: true }, "pipe.closed");
   add("closed", "A supervisor has closed it.", setState(1, CLOSED), "pipe.closed");
   add("failed", "It is marked.", setState(1, failed("peer.lost")), "pipe.failed");
@@ -283,44 +265,42 @@ function addPeers(cases: Cases): void {
   const gone = drained([], "peer.closed");
   const other: ChannelPlan = { writer: 1, reader: 2, capacity: 128, control_size: 0, kind: 9 };
   const plan = portOf([], [other, { ...other, writer: NOBODY, reader: NOBODY }], 3);
-  const from = cases.valid(
-    "vacate_among_three",
-    "A third endpoint has nothing to do with the first one.",
+  const from = cases.valid(using(plan, operations), {
+    name: "vacate_among_three",
+    about: "A third endpoint has nothing to do with the first one.",
     clauses,
-    using(plan, operations),
-    { results: ["ok", gone, "ok"], bytes: given() },
-  );
+    results: ["ok", gone, "ok"],
+    bytes: given(),
+  });
   const add = (name: string, about: string, index: number, key: string, value: number) =>
-    cases.invalid(
-      `vacate_${name}`,
+    cases.invalid(from, field(descriptorAt(3, index), "channel_descriptor", key, value), {
+      name: `vacate_${name}`,
       about,
       clauses,
-      from,
-      field(descriptorAt(3, index), "channel_descriptor", key, value),
-      { results: ["ok", gone, "refused"], bytes: kept() },
-    );
+      results: ["ok", gone, "refused"],
+      bytes: kept(),
+    });
   add("third_unknown", "A channel of an unknown kind joins it with the third.", 2, "writer", 0);
   add("both_unknown", "Another channel of such a kind joins the two.", 2, "reader", 0);
   add("nobody_unknown", "One is from it to nobody, or to everybody.", 3, "writer", 0);
   add("unknown_nobody", "One is from nobody, or from everybody, to it.", 3, "reader", 0);
   const ring: ChannelPlan = { writer: 1, reader: 2, capacity: 256 };
   const rings = portOf([], [ring, { ...ring, writer: 2, reader: 1 }], 3);
-  const two = cases.valid(
-    "vacate_of_two_peers",
-    "This endpoint has two peers, and the first one only this.",
+  const two = cases.valid(using(rings, operations), {
+    name: "vacate_of_two_peers",
+    about: "This endpoint has two peers, and the first one only this.",
     clauses,
-    using(rings, operations),
-    { results: ["ok", gone, "ok"], bytes: given() },
-  );
+    results: ["ok", gone, "ok"],
+    bytes: given(),
+  });
   for (const [index, key] of [[2, "writer"], [3, "reader"]] as const) {
-    cases.invalid(
-      `vacate_third_${key}`,
-      "A ring joins it with the third.",
+    cases.invalid(two, field(descriptorAt(3, index), "channel_descriptor", key, 0), {
+      name: `vacate_third_${key}`,
+      about: "A ring joins it with the third.",
       clauses,
-      two,
-      field(descriptorAt(3, index), "channel_descriptor", key, 0),
-      { results: ["ok", gone, "refused"], bytes: kept() },
-    );
+      results: ["ok", gone, "refused"],
+      bytes: kept(),
+    });
   }
 }
 
@@ -329,28 +309,21 @@ function addUnread(cases: Cases): void {
   const clauses = "segment.vacate_read";
   const plan = portOf([whole("one"), whole("two")]);
   const items = [text("one"), text("two")];
-  const from = cases.valid(
-    "vacate_read",
-    "All is read.",
+  const from = cases.valid(using(plan, [leaves(), read, vacate, read]), {
+    name: "vacate_read",
+    about: "All is read.",
     clauses,
-    using(plan, [leaves(), read, vacate, read]),
-    {
-      results: ["ok", drained(items, "peer.closed"), "ok", drained([])],
-      bytes: given(),
-    },
-  );
+    results: ["ok", drained(items, "peer.closed"), "ok", drained([])],
+    bytes: given(),
+  });
   const add = (name: string, about: string, operation: Operation, came: Wanted, count: number) =>
-    cases.invalid(
-      `vacate_${name}`,
+    cases.invalid(from, member("operations.1", operation), {
+      name: `vacate_${name}`,
       about,
       clauses,
-      from,
-      member("operations.1", operation),
-      {
-        results: ["ok", came, "refused", drained(items.slice(count), "peer.closed")],
-        bytes: kept(),
-      },
-    );
+      results: ["ok", came, "refused", drained(items.slice(count), "peer.closed")],
+      bytes: kept(),
+    });
   add("unread", "Nothing is read: it is refused, and nothing is lost.", still, "ok", 0);
   add("half_read", "One of two is read.", { read: 1 }, { items: items.slice(0, 1) }, 1);
   const since: Operation[] = [
@@ -362,40 +335,37 @@ function addUnread(cases: Cases): void {
     read,
     vacate,
   ];
-  cases.valid(
-    "vacate_published_since",
-    "The last message came behind the last look, and before the end of its writer.",
+  cases.valid(using(plan, since), {
+    name: "vacate_published_since",
+    about: "The last message came behind the last look, and before the end of its writer.",
     clauses,
-    using(plan, since),
-    {
-      results: [
-        "ok",
-        drained(items.slice(0, 1)),
-        "ok",
-        "ok",
-        "refused",
-        drained(items.slice(1), "peer.closed"),
-        "ok",
-      ],
-      bytes: given(),
-    },
-  );
-  cases.valid(
-    "vacate_unasked",
-    "All was read before: that there is no more `vacate` sees for itself.",
+    results: [
+      "ok",
+      drained(items.slice(0, 1)),
+      "ok",
+      "ok",
+      "refused",
+      drained(items.slice(1), "peer.closed"),
+      "ok",
+    ],
+    bytes: given(),
+  });
+  cases.valid(using(plan, [read, leaves(), vacate]), {
+    name: "vacate_unasked",
+    about: "All was read before: that there is no more `vacate` sees for itself.",
     clauses,
-    using(plan, [read, leaves(), vacate]),
-    { results: [drained(items), "ok", "ok"], bytes: given() },
-  );
+    results: [drained(items), "ok", "ok"],
+    bytes: given(),
+  });
   const lent: Operation[] = [{ read: 1 }, { peek: true }, leaves(), vacate, { release: true }];
   const both = items.map((item) => ({ items: [item] }));
-  cases.valid(
-    "vacate_lent",
-    "The last frame is lent: its bytes are in use.",
-    `${clauses} pipe.lend`,
-    using(plan, [...lent, vacate]),
-    { results: [...both, "ok", "refused", "ok", "ok"], bytes: given() },
-  );
+  cases.valid(using(plan, [...lent, vacate]), {
+    name: "vacate_lent",
+    about: "The last frame is lent: its bytes are in use.",
+    clauses: `${clauses} pipe.lend`,
+    results: [...both, "ok", "refused", "ok", "ok"],
+    bytes: given(),
+  });
   addUnreadEnds(cases, clauses);
 }
 
@@ -404,66 +374,50 @@ function addUnreadEnds(cases: Cases, clauses: string): void {
   const behind = whole("never read");
   const ended = portOf([whole("one"), endFrame(), behind]);
   const one = [text("one")];
-  const from = cases.valid(
-    "vacate_ended",
-    "Up to an `end`: what stands behind it nobody reads.",
-    `${clauses} segment.vacate_words`,
-    using(ended, [leaves(), read, vacate]),
-    {
-      results: ["ok", drained(one, "ended"), "ok"],
-      bytes: [
-        ...given(),
-        controlIs(ended.inward, "tail", 48),
-        controlIs(ended.inward, "head", 48),
-      ],
-    },
-  );
-  cases.invalid(
-    "vacate_ended_attached",
-    "The stream has ended, and its writer is there.",
-    "segment.vacate_peer",
-    from,
-    member("operations.0", still),
-    {
-      results: ["ok", drained(one, "ended"), "refused"],
-      bytes: kept(stateAt(ATTACHED, GENERATION)),
-    },
-  );
+  const from = cases.valid(using(ended, [leaves(), read, vacate]), {
+    name: "vacate_ended",
+    about: "Up to an `end`: what stands behind it nobody reads.",
+    clauses: `${clauses} segment.vacate_words`,
+    results: ["ok", drained(one, "ended"), "ok"],
+    bytes: [
+      ...given(),
+      controlIs(ended.inward, "tail", 48),
+      controlIs(ended.inward, "head", 48),
+    ],
+  });
+  cases.invalid(from, member("operations.0", still), {
+    name: "vacate_ended_attached",
+    about: "The stream has ended, and its writer is there.",
+    clauses: "segment.vacate_peer",
+    results: ["ok", drained(one, "ended"), "refused"],
+    bytes: kept(stateAt(ATTACHED, GENERATION)),
+  });
   const broken = portOf([whole("one"), whole("two", { kind: 7 }), behind]);
-  cases.valid(
-    "vacate_fault",
-    "Up to a fault: the endpoint is marked for it, and given back.",
-    `${clauses} segment.vacate_words ring.fault`,
-    using(broken, [read, vacate]),
-    {
-      results: [drained(one, "frame.kind"), "ok"],
-      bytes: [
-        ...given(),
-        controlIs(broken.inward, "tail", 32),
-        controlIs(broken.inward, "head", 32),
-      ],
-    },
-  );
+  cases.valid(using(broken, [read, vacate]), {
+    name: "vacate_fault",
+    about: "Up to a fault: the endpoint is marked for it, and given back.",
+    clauses: `${clauses} segment.vacate_words ring.fault`,
+    results: [drained(one, "frame.kind"), "ok"],
+    bytes: [
+      ...given(),
+      controlIs(broken.inward, "tail", 32),
+      controlIs(broken.inward, "head", 32),
+    ],
+  });
   const cursor: Operation = { set: [store(broken.inward, "tail", 33)] };
-  cases.valid(
-    "vacate_cursor",
-    "A fault of its cursor: both are made equal to the own one.",
-    `${clauses} segment.vacate_words ring.fault`,
-    using(broken, [cursor, read, vacate]),
-    {
-      results: ["ok", drained([], "ring.cursor"), "ok"],
-      bytes: [...given(), controlIs(broken.inward, "tail", 0), controlIs(broken.inward, "head", 0)],
-    },
-  );
+  cases.valid(using(broken, [cursor, read, vacate]), {
+    name: "vacate_cursor",
+    about: "A fault of its cursor: both are made equal to the own one.",
+    clauses: `${clauses} segment.vacate_words ring.fault`,
+    results: ["ok", drained([], "ring.cursor"), "ok"],
+    bytes: [...given(), controlIs(broken.inward, "tail", 0), controlIs(broken.inward, "head", 0)],
+  });
   const half = portOf([firstOf(9, utf8("abc"))]);
-  cases.valid(
-    "vacate_inside",
-    "It died in the middle of a message: nothing more will come of it.",
-    `${clauses} segment.vacate_words`,
-    using(half, [leaves(), read, vacate]),
-    {
-      results: ["ok", drained([], "peer.closed"), "ok"],
-      bytes: [...given(), controlIs(half.inward, "head", 48), controlIs(half.inward, "tail", 48)],
-    },
-  );
+  cases.valid(using(half, [leaves(), read, vacate]), {
+    name: "vacate_inside",
+    about: "It died in the middle of a message: nothing more will come of it.",
+    clauses: `${clauses} segment.vacate_words`,
+    results: ["ok", drained([], "peer.closed"), "ok"],
+    bytes: [...given(), controlIs(half.inward, "head", 48), controlIs(half.inward, "tail", 48)],
+  });
 }

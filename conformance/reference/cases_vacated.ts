@@ -44,45 +44,38 @@ function addBoth(cases: Cases): void {
     take,
   ];
   const answers = drained([message({ text: "early" }), message({ text: "back" })]);
-  const from = cases.valid(
-    "vacated",
-    "What is written for the next owner before it comes, and when it has, it gets; no more.",
-    `${VACATED} segment.vacate_words segment.vacate_state`,
-    using(plan, operations),
-    {
-      results: ["ok", "ok", gone, "ok", "ok", "ok", "ok", drained([HI]), "ok", answers],
-      bytes: [
-        controlIs(inward, "head", 64),
-        controlIs(outward, "tail", 0x40 + 96),
-        stateIs(0, stateAt(ATTACHED, GENERATION + 1)),
-      ],
-    },
-  );
+  const from = cases.valid(using(plan, operations), {
+    name: "vacated",
+    about: "What is written for the next owner before it comes, and when it has, it gets; no more.",
+    clauses: `${VACATED} segment.vacate_words segment.vacate_state`,
+    results: ["ok", "ok", gone, "ok", "ok", "ok", "ok", drained([HI]), "ok", answers],
+    bytes: [
+      controlIs(inward, "head", 64),
+      controlIs(outward, "tail", 0x40 + 96),
+      stateIs(0, stateAt(ATTACHED, GENERATION + 1)),
+    ],
+  });
   const none = drained([], "peer.closed");
-  cases.invalid(
-    "vacated_not",
-    "The endpoint is not given back: nobody can be written to.",
-    `${VACATED} pipe.peer_gone`,
-    from,
-    member("operations.3", still),
-    {
-      // The kit stores a next state all the same: a final word that changes may be a fault.
-      results: [
-        "ok",
-        "ok",
-        gone,
-        "ok",
-        "peer.closed",
-        "ok",
-        "ok",
-        {
-          one_of: [drained([HI], "peer.closed"), drained([HI], "peer.failed")],
-        },
-        { one_of: ["peer.closed", "peer.failed"] },
-        wrote("lost"),
-      ],
-    },
-  );
+  cases.invalid(from, member("operations.3", still), {
+    name: "vacated_not",
+    about: "The endpoint is not given back: nobody can be written to.",
+    clauses: `${VACATED} pipe.peer_gone`,
+    // The kit stores a next state all the same: a final word that changes may be a fault.
+    results: [
+      "ok",
+      "ok",
+      gone,
+      "ok",
+      "peer.closed",
+      "ok",
+      "ok",
+      {
+        one_of: [drained([HI], "peer.closed"), drained([HI], "peer.failed")],
+      },
+      { one_of: ["peer.closed", "peer.failed"] },
+      wrote("lost"),
+    ],
+  });
   const again: Operation[] = [
     leaves(),
     read,
@@ -98,37 +91,34 @@ function addBoth(cases: Cases): void {
     read,
     take,
   ];
-  cases.valid(
-    "vacated_again",
-    "The next owner dies, too, and the one behind it comes.",
-    `${VACATED} segment.vacate_state`,
-    using(plan, again),
-    {
-      results: [
-        "ok",
-        gone,
-        "ok",
-        "ok",
-        "ok",
-        "ok",
-        drained([HI], "ended"),
-        "ok",
-        "ok",
-        "ok",
-        "ok",
-        drained([HI]),
-        wrote("third"),
-      ],
-      bytes: [stateIs(0, stateAt(ATTACHED, GENERATION + 2))],
-    },
-  );
-  cases.valid(
-    "vacated_gone",
-    "The next owner closes: that is reported as it was of the first.",
-    `${VACATED} pipe.first_answer`,
-    using(plan, [leaves(), read, vacate, read, setState(0, stateAt(CLOSED, 7)), read]),
-    { results: ["ok", gone, "ok", drained([]), "ok", none], bytes: [stateIs(1, ATTACHED)] },
-  );
+  cases.valid(using(plan, again), {
+    name: "vacated_again",
+    about: "The next owner dies, too, and the one behind it comes.",
+    clauses: `${VACATED} segment.vacate_state`,
+    results: [
+      "ok",
+      gone,
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      drained([HI], "ended"),
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      drained([HI]),
+      wrote("third"),
+    ],
+    bytes: [stateIs(0, stateAt(ATTACHED, GENERATION + 2))],
+  });
+  cases.valid(using(plan, [leaves(), read, vacate, read, setState(0, stateAt(CLOSED, 7)), read]), {
+    name: "vacated_gone",
+    about: "The next owner closes: that is reported as it was of the first.",
+    clauses: `${VACATED} pipe.first_answer`,
+    results: ["ok", gone, "ok", drained([]), "ok", none],
+    bytes: [stateIs(1, ATTACHED)],
+  });
 }
 
 /** What a reader had found before does not count any more. */
@@ -146,7 +136,10 @@ function addReading(cases: Cases): void {
     ];
     return [
       plan,
-      cases.valid(name, about, VACATED, using(plan, operations), {
+      cases.valid(using(plan, operations), {
+        name,
+        about,
+        clauses: VACATED,
         results: ["ok", came, "ok", drained([]), "ok", "ok", drained([HI])],
       }),
     ] as const;
@@ -159,17 +152,13 @@ function addReading(cases: Cases): void {
     ended,
     48,
   );
-  cases.invalid(
-    "vacated_end_kept",
-    "The endpoint is not given back, and its stream has ended for ever.",
-    `${VACATED} pipe.end_once`,
-    from,
-    member("operations.2", still),
-    {
-      results: ["ok", ended, "ok", drained([], "ended"), "ok", "ok", drained([], "ended")],
-      bytes: [controlIs(plan.inward, "head", 48)],
-    },
-  );
+  cases.invalid(from, member("operations.2", still), {
+    name: "vacated_end_kept",
+    about: "The endpoint is not given back, and its stream has ended for ever.",
+    clauses: `${VACATED} pipe.end_once`,
+    results: ["ok", ended, "ok", drained([], "ended"), "ok", "ok", drained([], "ended")],
+    bytes: [controlIs(plan.inward, "head", 48)],
+  });
   const fault = drained([text("one")], "frame.kind");
   add(
     "vacated_fault",
@@ -204,21 +193,18 @@ function addTakenBefore(cases: Cases): void {
     next(plan.channels[0]!, 32, [whole("hi")]),
     read,
   ];
-  const from = cases.valid(
-    "vacated_batch",
-    "The rest of a batch is delivered, and then what the next owner writes.",
-    `${VACATED} pipe.vacated_rest`,
-    reading(plan, { kind: "decode", operations }),
-    { results: [{ items: json(1) }, "ok", "ok", "ok", "ok", drained([...json(2, 3), HI])] },
-  );
-  cases.invalid(
-    "vacated_batch_closed",
-    "But not when this endpoint closes.",
-    `${VACATED} pipe.vacated_rest pipe.close`,
-    from,
-    member("operations.3", { close: true }),
-    { results: [{ items: json(1) }, "ok", "ok", "ok", "ok", drained([], "pipe.closed")] },
-  );
+  const from = cases.valid(reading(plan, { kind: "decode", operations }), {
+    name: "vacated_batch",
+    about: "The rest of a batch is delivered, and then what the next owner writes.",
+    clauses: `${VACATED} pipe.vacated_rest`,
+    results: [{ items: json(1) }, "ok", "ok", "ok", "ok", drained([...json(2, 3), HI])],
+  });
+  cases.invalid(from, member("operations.3", { close: true }), {
+    name: "vacated_batch_closed",
+    about: "But not when this endpoint closes.",
+    clauses: `${VACATED} pipe.vacated_rest pipe.close`,
+    results: [{ items: json(1) }, "ok", "ok", "ok", "ok", drained([], "pipe.closed")],
+  });
   const segment = portOf([whole("one"), whole("two")]);
   const filling: Operation[] = [
     { write: bytesOf(112) },
@@ -232,26 +218,23 @@ function addTakenBefore(cases: Cases): void {
     read,
     take,
   ];
-  cases.valid(
-    "vacated_inbox",
-    "So is what stands in the inbox; and there is room again.",
-    `${VACATED} pipe.vacated_rest`,
-    using(segment, filling),
-    {
-      results: [
-        "ok",
-        "ok",
-        "wait.timeout",
-        "ok",
-        "ok",
-        "ok",
-        "ok",
-        "ok",
-        drained([text("one"), text("two"), HI]),
-        drained([message(bytesOf(100))]),
-      ],
-    },
-  );
+  cases.valid(using(segment, filling), {
+    name: "vacated_inbox",
+    about: "So is what stands in the inbox; and there is room again.",
+    clauses: `${VACATED} pipe.vacated_rest`,
+    results: [
+      "ok",
+      "ok",
+      "wait.timeout",
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      drained([text("one"), text("two"), HI]),
+      drained([message(bytesOf(100))]),
+    ],
+  });
 }
 
 /** A pipe to a reader that goes. */
@@ -278,54 +261,47 @@ function addWriting(cases: Cases): void {
     { end: true },
     take,
   ];
-  const from = cases.valid(
-    "vacated_ended",
-    "The writer has ended its stream; to the next reader it writes again, and ends again.",
-    VACATED,
-    writing(plan, { operations }),
-    {
-      results: [
-        "ok",
-        "pipe.ended",
-        "ok",
-        "ok",
-        "ok",
-        "ok",
-        "ok",
-        drained([message({ text: "x" })], "ended"),
-      ],
-      bytes: [controlIs(plan, "tail", 64)],
-    },
-  );
-  cases.invalid(
-    "vacated_ended_kept",
-    "Its reader is not gone, and cannot be given back.",
-    `${VACATED} segment.vacate_peer pipe.end`,
-    from,
-    member("operations.2", still),
-    {
-      results: [
-        "ok",
-        "pipe.ended",
-        "ok",
-        "refused",
-        "ok",
-        "pipe.ended",
-        "ok",
-        drained([], "ended"),
-      ],
-      bytes: [controlIs(plan, "tail", 16)],
-    },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "vacated_ended",
+    about: "The writer has ended its stream; to the next reader it writes again, and ends again.",
+    clauses: VACATED,
+    results: [
+      "ok",
+      "pipe.ended",
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      drained([message({ text: "x" })], "ended"),
+    ],
+    bytes: [controlIs(plan, "tail", 64)],
+  });
+  cases.invalid(from, member("operations.2", still), {
+    name: "vacated_ended_kept",
+    about: "Its reader is not gone, and cannot be given back.",
+    clauses: `${VACATED} segment.vacate_peer pipe.end`,
+    results: [
+      "ok",
+      "pipe.ended",
+      "ok",
+      "refused",
+      "ok",
+      "pipe.ended",
+      "ok",
+      drained([], "ended"),
+    ],
+    bytes: [controlIs(plan, "tail", 16)],
+  });
   const closed = writers();
   cases.valid(
-    "vacated_end_closed",
-    "It has ended when its reader had closed, without a frame; the next reader gets one.",
-    `${VACATED} pipe.end_closed`,
     writing(closed, {
       operations: [readerLeaves, { end: true }, vacate, readerComes, write, { end: true }, take],
     }),
     {
+      name: "vacated_end_closed",
+      about: "It has ended when its reader had closed, without a frame; the next reader gets one.",
+      clauses: `${VACATED} pipe.end_closed`,
       results: ["ok", "ok", "ok", "ok", "ok", "ok", drained([message({ text: "x" })], "ended")],
     },
   );
@@ -339,15 +315,12 @@ function addWriting(cases: Cases): void {
     readerComes,
     take,
   ];
-  cases.valid(
-    "vacated_room",
-    "What the last reader had not read is dropped: all of the ring is free.",
-    `${VACATED} segment.vacate_words ring.room`,
-    writing(writers(), { operations: room }),
-    {
-      results: ["ok", "ok", "full", "ok", "ok", "ok", "ok", drained([message(bytesOf(112))])],
-    },
-  );
+  cases.valid(writing(writers(), { operations: room }), {
+    name: "vacated_room",
+    about: "What the last reader had not read is dropped: all of the ring is free.",
+    clauses: `${VACATED} segment.vacate_words ring.room`,
+    results: ["ok", "ok", "full", "ok", "ok", "ok", "ok", drained([message(bytesOf(112))])],
+  });
 }
 
 /** A message that was begun for the last reader. */
@@ -361,21 +334,18 @@ function addOwed(cases: Cases): void {
     { write: { text: "x" } },
     take,
   ];
-  const from = cases.valid(
-    "vacated_owed",
-    "Of a message that was given up the next reader gets nothing, its cancel neither.",
-    `${VACATED} pipe.owed`,
-    writing(plan, { operations }),
-    { results: ["wait.timeout", "ok", "ok", "ok", "ok", wrote("x")] },
-  );
-  cases.invalid(
-    "vacated_owed_end",
-    "Nor when the stream ends.",
-    `${VACATED} pipe.owed_end`,
-    from,
-    member("operations.4", { end: true }),
-    { results: ["wait.timeout", "ok", "ok", "ok", "ok", drained([], "ended")] },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "vacated_owed",
+    about: "Of a message that was given up the next reader gets nothing, its cancel neither.",
+    clauses: `${VACATED} pipe.owed`,
+    results: ["wait.timeout", "ok", "ok", "ok", "ok", wrote("x")],
+  });
+  cases.invalid(from, member("operations.4", { end: true }), {
+    name: "vacated_owed_end",
+    about: "Nor when the stream ends.",
+    clauses: `${VACATED} pipe.owed_end`,
+    results: ["wait.timeout", "ok", "ok", "ok", "ok", drained([], "ended")],
+  });
 }
 
 /** What was claimed, or finished and not published. */
@@ -390,22 +360,20 @@ function addClaims(cases: Cases): void {
   ];
   for (const [name, about, operations] of before) {
     const all = [...operations, readerLeaves, vacate, readerComes, publish];
-    cases.valid(
-      `vacated_${name}`,
-      `${about} To publish does nothing, and there is no claim any more.`,
-      `${VACATED} pipe.publish_none pipe.claim_one`,
-      writing(plan, { operations: [...all, { write: { text: "x" } }, take] }),
-      { results: [...all.map(() => "ok"), "ok", wrote("x")] },
-    );
+    cases.valid(writing(plan, { operations: [...all, { write: { text: "x" } }, take] }), {
+      name: `vacated_${name}`,
+      about: `${about} To publish does nothing, and there is no claim any more.`,
+      clauses: `${VACATED} pipe.publish_none pipe.claim_one`,
+      results: [...all.map(() => "ok"), "ok", wrote("x")],
+    });
   }
   const open: Operation[] = [a, readerLeaves, vacate, readerComes, finish, publish, take];
-  cases.valid(
-    "vacated_finish",
-    "Nor can it be finished.",
-    `${VACATED} pipe.claim_one`,
-    writing(plan, { operations: open }),
-    { results: ["ok", "ok", "ok", "ok", "refused", "ok", drained([])] },
-  );
+  cases.valid(writing(plan, { operations: open }), {
+    name: "vacated_finish",
+    about: "Nor can it be finished.",
+    clauses: `${VACATED} pipe.claim_one`,
+    results: ["ok", "ok", "ok", "ok", "refused", "ok", drained([])],
+  });
 }
 
 function addWriterFault(cases: Cases): void {
@@ -420,25 +388,18 @@ function addWriterFault(cases: Cases): void {
     readerComes,
     write,
   ];
-  const from = cases.valid(
-    "vacated_cursor",
-    "A fault of the last reader is not one of the next: both cursors are the writer's own.",
-    `${VACATED} ring.fault segment.vacate_words`,
-    writing(plan, { operations }),
-    {
-      results: ["ok", "ok", "ok", "ring.cursor", "ok", "ok", "ok"],
-      bytes: [controlIs(plan, "tail", 352), stateIs(1, stateAt(ATTACHED, GENERATION + 1))],
-    },
-  );
-  cases.invalid(
-    "vacated_cursor_kept",
-    "It is not given back: the fault stays.",
-    `${VACATED} pipe.fault`,
-    from,
-    member("operations.4", still),
-    {
-      results: ["ok", "ok", "ok", "ring.cursor", "ok", "ok", "ring.cursor"],
-      bytes: [controlIs(plan, "tail", 224)],
-    },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "vacated_cursor",
+    about: "A fault of the last reader is not one of the next: both cursors are the writer's own.",
+    clauses: `${VACATED} ring.fault segment.vacate_words`,
+    results: ["ok", "ok", "ok", "ring.cursor", "ok", "ok", "ok"],
+    bytes: [controlIs(plan, "tail", 352), stateIs(1, stateAt(ATTACHED, GENERATION + 1))],
+  });
+  cases.invalid(from, member("operations.4", still), {
+    name: "vacated_cursor_kept",
+    about: "It is not given back: the fault stays.",
+    clauses: `${VACATED} pipe.fault`,
+    results: ["ok", "ok", "ok", "ring.cursor", "ok", "ok", "ring.cursor"],
+    bytes: [controlIs(plan, "tail", 224)],
+  });
 }

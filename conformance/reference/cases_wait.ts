@@ -39,40 +39,30 @@ function addReaderWants(cases: Cases): void {
     { write: { text: "hello" } },
   ];
   const clauses = "wait.exchange wait.ring";
-  const from = cases.valid(
-    "reader_rung",
-    "`tail` reaches what the reader asks for, across 2^32: the bell is rung once.",
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "reader_rung",
+    about: "`tail` reaches what the reader asks for, across 2^32: the bell is rung once.",
     clauses,
-    writing(plan, { operations }),
-    {
+    results: ["ok", "ok"],
+    bytes: [
+      controlIs(plan, "reader_wants", 0),
+      { offset: bell, hex: word(BELL + 1), about: "bell of 1" },
+    ],
+  });
+  for (const [name, wants] of [["later", 0x11], ["far", 0x7ffffff1]] as const) {
+    cases.invalid(from, member("operations.0.set.0.hex", word(wants)), {
+      name: `reader_${name}`,
+      about: "The reader asks for a position that `tail` has not reached.",
+      clauses,
       results: ["ok", "ok"],
       bytes: [
-        controlIs(plan, "reader_wants", 0),
-        { offset: bell, hex: word(BELL + 1), about: "bell of 1" },
+        controlIs(plan, "reader_wants", wants),
+        { offset: bell, hex: word(BELL), about: "bell of 1" },
       ],
-    },
-  );
-  for (const [name, wants] of [["later", 0x11], ["far", 0x7ffffff1]] as const) {
-    cases.invalid(
-      `reader_${name}`,
-      "The reader asks for a position that `tail` has not reached.",
-      clauses,
-      from,
-      member("operations.0.set.0.hex", word(wants)),
-      {
-        results: ["ok", "ok"],
-        bytes: [
-          controlIs(plan, "reader_wants", wants),
-          { offset: bell, hex: word(BELL), about: "bell of 1" },
-        ],
-      },
-    );
+    });
   }
   for (const [name, wants] of [["unarmed", 0xfffffff0], ["between", 0xfffffffb]] as const) {
     cases.valid(
-      `reader_${name}`,
-      "A word that no reader stores: it is a request all the same, for what it holds.",
-      clauses,
       writing(plan, {
         operations: [
           { set: [store(plan, "reader_wants", wants), { offset: bell, hex: word(BELL) }] },
@@ -80,6 +70,9 @@ function addReaderWants(cases: Cases): void {
         ],
       }),
       {
+        name: `reader_${name}`,
+        about: "A word that no reader stores: it is a request all the same, for what it holds.",
+        clauses,
         results: ["ok", "ok"],
         bytes: [
           controlIs(plan, "reader_wants", 0),
@@ -88,20 +81,16 @@ function addReaderWants(cases: Cases): void {
       },
     );
   }
-  cases.invalid(
-    "reader_awake",
-    "The reader asks for nothing.",
+  cases.invalid(from, member("operations.0.set.0.hex", word(0)), {
+    name: "reader_awake",
+    about: "The reader asks for nothing.",
     clauses,
-    from,
-    member("operations.0.set.0.hex", word(0)),
-    {
-      results: ["ok", "ok"],
-      bytes: [
-        controlIs(plan, "reader_wants", 0),
-        { offset: bell, hex: word(BELL), about: "bell of 1" },
-      ],
-    },
-  );
+    results: ["ok", "ok"],
+    bytes: [
+      controlIs(plan, "reader_wants", 0),
+      { offset: bell, hex: word(BELL), about: "bell of 1" },
+    ],
+  });
 }
 
 function addWriterWants(cases: Cases): void {
@@ -112,33 +101,26 @@ function addWriterWants(cases: Cases): void {
     { set: [store(plan, "writer_wants", 33), { offset: bell, hex: word(BELL) }] },
     { read: true },
   ];
-  const from = cases.valid(
-    "writer_rung",
-    "`head` reaches what the writer asks for: the bell is rung once.",
-    "wait.exchange wait.ring ring.release_all",
-    reading(plan, { operations }),
-    {
-      results: ["ok", drained(hello)],
-      bytes: [
-        controlIs(plan, "writer_wants", 0),
-        { offset: bell, hex: word(BELL + 1), about: "bell of 0" },
-      ],
-    },
-  );
-  cases.invalid(
-    "writer_later",
-    "The writer asks for a position that `head` does not reach.",
-    "wait.exchange wait.ring",
-    from,
-    member("operations.0.set.0.hex", word(81)),
-    {
-      results: ["ok", drained(hello)],
-      bytes: [
-        controlIs(plan, "writer_wants", 81),
-        { offset: bell, hex: word(BELL), about: "bell of 0" },
-      ],
-    },
-  );
+  const from = cases.valid(reading(plan, { operations }), {
+    name: "writer_rung",
+    about: "`head` reaches what the writer asks for: the bell is rung once.",
+    clauses: "wait.exchange wait.ring ring.release_all",
+    results: ["ok", drained(hello)],
+    bytes: [
+      controlIs(plan, "writer_wants", 0),
+      { offset: bell, hex: word(BELL + 1), about: "bell of 0" },
+    ],
+  });
+  cases.invalid(from, member("operations.0.set.0.hex", word(81)), {
+    name: "writer_later",
+    about: "The writer asks for a position that `head` does not reach.",
+    clauses: "wait.exchange wait.ring",
+    results: ["ok", drained(hello)],
+    bytes: [
+      controlIs(plan, "writer_wants", 81),
+      { offset: bell, hex: word(BELL), about: "bell of 0" },
+    ],
+  });
 }
 
 /** The peer rings every mechanism: whoever waits for it then sleeps, and does not poll. */
@@ -157,33 +139,26 @@ function addDisarm(cases: Cases): void {
     { write: bytesOf(64) },
     { write: bytesOf(64), wait: true },
   ];
-  const from = cases.valid(
-    "disarm_writer",
-    "A write that waited in vain has taken its request back.",
-    "wait.disarm ring.publish_all",
-    writing(plan, { operations }),
-    {
-      results: ["ok", "ok", "ok", "wait.timeout"],
-      bytes: [controlIs(plan, "writer_wants", 0), controlIs(plan, "tail", 208)],
-    },
-  );
-  cases.invalid(
-    "no_wait",
-    "A write for which there is room does not wait.",
-    "wait.disarm ring.publish_all",
-    from,
-    member("operations.3.write.count", 0),
-    {
-      results: ["ok", "ok", "ok", "ok"],
-      bytes: [controlIs(plan, "writer_wants", 0), controlIs(plan, "tail", 224)],
-    },
-  );
+  const from = cases.valid(writing(plan, { operations }), {
+    name: "disarm_writer",
+    about: "A write that waited in vain has taken its request back.",
+    clauses: "wait.disarm ring.publish_all",
+    results: ["ok", "ok", "ok", "wait.timeout"],
+    bytes: [controlIs(plan, "writer_wants", 0), controlIs(plan, "tail", 208)],
+  });
+  cases.invalid(from, member("operations.3.write.count", 0), {
+    name: "no_wait",
+    about: "A write for which there is room does not wait.",
+    clauses: "wait.disarm ring.publish_all",
+    results: ["ok", "ok", "ok", "ok"],
+    bytes: [controlIs(plan, "writer_wants", 0), controlIs(plan, "tail", 224)],
+  });
   const empty = pipe();
-  cases.valid(
-    "disarm_reader",
-    "A read that waited in vain has taken its request back.",
-    "wait.disarm",
-    reading(empty, { operations: [ringsAll(0), { read: true }] }),
-    { results: ["ok", drained([])], bytes: [controlIs(empty, "reader_wants", 0)] },
-  );
+  cases.valid(reading(empty, { operations: [ringsAll(0), { read: true }] }), {
+    name: "disarm_reader",
+    about: "A read that waited in vain has taken its request back.",
+    clauses: "wait.disarm",
+    results: ["ok", drained([])],
+    bytes: [controlIs(empty, "reader_wants", 0)],
+  });
 }

@@ -44,22 +44,22 @@ function addReader(cases: Cases): void {
     write,
   ];
   const results = FOUR;
-  const from = cases.valid(
-    "rung_reader",
-    "The writer, endpoint 0, rings: its bit stands in the record of the reader, and no other.",
-    RUNG,
-    writing(plan, { operations: operations(0x11) }),
-    { results, bytes: [bellIs(1, BELL + 1), rungIs(1, 0), bellIs(0, BELL), rungIs(0)] },
-  );
+  const from = cases.valid(writing(plan, { operations: operations(0x11) }), {
+    name: "rung_reader",
+    about:
+      "The writer, endpoint 0, rings: its bit stands in the record of the reader, and no other.",
+    clauses: RUNG,
+    results,
+    bytes: [bellIs(1, BELL + 1), rungIs(1, 0), bellIs(0, BELL), rungIs(0)],
+  });
   const add = (name: string, about: string, wants: number) =>
-    cases.invalid(
-      `rung_reader_${name}`,
+    cases.invalid(from, member("operations.2.set.0.hex", word(wants)), {
+      name: `rung_reader_${name}`,
       about,
-      RUNG,
-      from,
-      member("operations.2.set.0.hex", word(wants)),
-      { results, bytes: [bellIs(1, BELL), rungIs(1), bellIs(0, BELL), rungIs(0)] },
-    );
+      clauses: RUNG,
+      results,
+      bytes: [bellIs(1, BELL), rungIs(1), bellIs(0, BELL), rungIs(0)],
+    });
   add("awake", "It asks for nothing: nobody is rung, and no bit is set.", 0);
   add("later", "It asks for more than has come.", 0x31);
   for (
@@ -72,35 +72,34 @@ function addReader(cases: Cases): void {
     const claim: Operation = { claim: { text: "a" }, size: 1 };
     const first = name === "publish" ? [claim] : [];
     const all = [...first, ...operations(0x11).slice(0, 3), operation];
-    cases.valid(
-      `rung_reader_${name}`,
-      "Whatever makes `tail` reach what the reader asks for.",
-      RUNG,
-      writing(plan, { operations: all }),
-      {
-        results: all.map(() => "ok"),
-        bytes: [controlIs(plan, "reader_wants", 0), bellIs(1, BELL + 1), rungIs(1, 0)],
-      },
-    );
+    cases.valid(writing(plan, { operations: all }), {
+      name: `rung_reader_${name}`,
+      about: "Whatever makes `tail` reach what the reader asks for.",
+      clauses: RUNG,
+      results: all.map(() => "ok"),
+      bytes: [controlIs(plan, "reader_wants", 0), bellIs(1, BELL + 1), rungIs(1, 0)],
+    });
   }
   const others = [1, 7, 8, 31, 32, 100, 254, 255];
   const kept = cases.valid(
-    "rung_others",
-    "The bits of others stay.",
-    RUNG,
     writing(plan, {
       operations: [before(1, ...others), ...operations(0x11).slice(2)],
     }),
-    { results: ["ok", "ok", "ok"], bytes: [rungIs(1, 0, ...others)] },
+    {
+      name: "rung_others",
+      about: "The bits of others stay.",
+      clauses: RUNG,
+      results: ["ok", "ok", "ok"],
+      bytes: [rungIs(1, 0, ...others)],
+    },
   );
-  cases.invalid(
-    "rung_again",
-    "Its own is there already: it stays as well.",
-    RUNG,
-    kept,
-    member("operations.0", before(1, 0)),
-    { results: ["ok", "ok", "ok"], bytes: [bellIs(1, BELL + 1), rungIs(1, 0)] },
-  );
+  cases.invalid(kept, member("operations.0", before(1, 0)), {
+    name: "rung_again",
+    about: "Its own is there already: it stays as well.",
+    clauses: RUNG,
+    results: ["ok", "ok", "ok"],
+    bytes: [bellIs(1, BELL + 1), rungIs(1, 0)],
+  });
 }
 
 function addWriter(cases: Cases): void {
@@ -112,45 +111,39 @@ function addWriter(cases: Cases): void {
     { read: true },
   ];
   const read = drained([text("one"), text("two")]);
-  const from = cases.valid(
-    "rung_writer",
-    "The reader, endpoint 1, gives back what the writer waits for: its bit is set beside another.",
-    RUNG,
-    reading(plan, { operations }),
-    {
-      results: ["ok", "ok", "ok", read],
-      bytes: [bellIs(0, BELL + 1), rungIs(0, 1, 3), rungIs(1)],
-    },
-  );
+  const from = cases.valid(reading(plan, { operations }), {
+    name: "rung_writer",
+    about:
+      "The reader, endpoint 1, gives back what the writer waits for: its bit is set beside another.",
+    clauses: RUNG,
+    results: ["ok", "ok", "ok", read],
+    bytes: [bellIs(0, BELL + 1), rungIs(0, 1, 3), rungIs(1)],
+  });
   const lend: Operation[] = [{ peek: true }, { release: true }];
   const lent = [...operations.slice(0, 3), ...lend, ...lend, { peek: true as const }];
-  cases.valid(
-    "rung_writer_released",
-    "The same, when all is borrowed and given back, and nothing more is there.",
-    RUNG,
-    reading(plan, { operations: lent }),
-    {
-      results: [
-        "ok",
-        "ok",
-        "ok",
-        { items: [text("one")] },
-        "ok",
-        { items: [text("two")] },
-        "ok",
-        drained([]),
-      ],
-      bytes: [bellIs(0, BELL + 1), rungIs(0, 1, 3), rungIs(1)],
-    },
-  );
-  cases.invalid(
-    "rung_writer_later",
-    "The writer waits for more: no bit is set.",
-    RUNG,
-    from,
-    member("operations.2.set.0.hex", word(81)),
-    { results: ["ok", "ok", "ok", read], bytes: [bellIs(0, BELL), rungIs(0, 3), rungIs(1)] },
-  );
+  cases.valid(reading(plan, { operations: lent }), {
+    name: "rung_writer_released",
+    about: "The same, when all is borrowed and given back, and nothing more is there.",
+    clauses: RUNG,
+    results: [
+      "ok",
+      "ok",
+      "ok",
+      { items: [text("one")] },
+      "ok",
+      { items: [text("two")] },
+      "ok",
+      drained([]),
+    ],
+    bytes: [bellIs(0, BELL + 1), rungIs(0, 1, 3), rungIs(1)],
+  });
+  cases.invalid(from, member("operations.2.set.0.hex", word(81)), {
+    name: "rung_writer_later",
+    about: "The writer waits for more: no bit is set.",
+    clauses: RUNG,
+    results: ["ok", "ok", "ok", read],
+    bytes: [bellIs(0, BELL), rungIs(0, 3), rungIs(1)],
+  });
 }
 
 /** Endpoints whose bits are in other words, and at the end of one. */
@@ -173,26 +166,25 @@ function addFar(cases: Cases): void {
         { write: bytesOf(1) },
       ],
     });
-    return cases.valid(
-      `rung_by_${index}`,
-      `Endpoint ${index} rings: its bit is in word ${index >> 5}, bit ${index & 31}.`,
-      RUNG,
-      setting,
-      { results: FOUR, bytes: [rungIs(200, index), rungIs(index, 40)] },
-    );
+    return cases.valid(setting, {
+      name: `rung_by_${index}`,
+      about: `Endpoint ${index} rings: its bit is in word ${index >> 5}, bit ${index & 31}.`,
+      clauses: RUNG,
+      results: FOUR,
+      bytes: [rungIs(200, index), rungIs(index, 40)],
+    });
   };
   add(31, "writer");
   add(101, "writer");
   add(32, "port");
   const from = add(255, "port");
-  cases.invalid(
-    "rung_by_none",
-    "Nobody asks.",
-    RUNG,
-    from,
-    member("operations.0.set.0.hex", word(0)),
-    { results: FOUR, bytes: [rungIs(200), rungIs(255, 40)] },
-  );
+  cases.invalid(from, member("operations.0.set.0.hex", word(0)), {
+    name: "rung_by_none",
+    about: "Nobody asks.",
+    clauses: RUNG,
+    results: FOUR,
+    bytes: [rungIs(200), rungIs(255, 40)],
+  });
 }
 
 /** Whoever changes a state sets the bit of the endpoint whose state that is. */
@@ -207,52 +199,53 @@ function addStates(cases: Cases): void {
     states: [ATTACHED, ATTACHED, VACANT],
     records: [{ rung: rungBits(9) }, { rung: rungBits(1) }, { rung: rungBits(0) }],
   });
-  cases.valid(
-    "rung_attach",
-    "Endpoint 2 attaches: its bit is set in its own record and in those of its peers.",
-    `${clauses} segment.attach`,
-    { kind: "attach", image: toImage(ports.bytes), role: "reader", endpoint: 2, channel: 0 },
-    { bytes: [rungIs(0, 2, 9), rungIs(1, 1, 2), rungIs(2, 0, 2)] },
-  );
+  cases.valid({
+    kind: "attach",
+    image: toImage(ports.bytes),
+    role: "reader",
+    endpoint: 2,
+    channel: 0,
+  }, {
+    name: "rung_attach",
+    about: "Endpoint 2 attaches: its bit is set in its own record and in those of its peers.",
+    clauses: `${clauses} segment.attach`,
+    bytes: [rungIs(0, 2, 9), rungIs(1, 1, 2), rungIs(2, 0, 2)],
+  });
   const plan = pipe({ frames: [whole("hi")] });
   const operations: Operation[] = [before(0, 5), before(1, 6), { close: true }];
-  const from = cases.valid(
-    "rung_close",
-    "Endpoint 1 closes: the bit is its own, in its record and in that of its peer.",
+  const from = cases.valid(reading(plan, { operations }), {
+    name: "rung_close",
+    about: "Endpoint 1 closes: the bit is its own, in its record and in that of its peer.",
     clauses,
-    reading(plan, { operations }),
-    {
-      results: ["ok", "ok", "ok"],
-      bytes: [bellIsNot(0, BELL), rungIs(0, 1, 5), bellIsNot(1, BELL), rungIs(1, 1, 6)],
-    },
-  );
-  cases.invalid(
-    "rung_read",
-    "It reads instead.",
+    results: ["ok", "ok", "ok"],
+    bytes: [bellIsNot(0, BELL), rungIs(0, 1, 5), bellIsNot(1, BELL), rungIs(1, 1, 6)],
+  });
+  cases.invalid(from, member("operations.2", { read: true }), {
+    name: "rung_read",
+    about: "It reads instead.",
     clauses,
-    from,
-    member("operations.2", { read: true }),
-    {
-      results: ["ok", "ok", drained([text("hi")])],
-      bytes: [bellIs(0, BELL), rungIs(0, 5), bellIs(1, BELL), rungIs(1, 6)],
-    },
-  );
+    results: ["ok", "ok", drained([text("hi")])],
+    bytes: [bellIs(0, BELL), rungIs(0, 5), bellIs(1, BELL), rungIs(1, 6)],
+  });
   const fault: Operation = { set: [store(plan, "tail", 33)] };
   const marked = { results: ["ok", "ok", "ok", drained([], "ring.cursor")] };
   const broken = cases.valid(
-    "rung_mark",
-    "Endpoint 1 finds a fault of endpoint 0: the bit is that of 0, whose state changes.",
-    `${clauses} ring.fault`,
     reading(plan, { operations: [before(0, 5), before(1, 6), fault, { read: true }] }),
-    { ...marked, bytes: [stateIs(0, failed("ring.cursor")), rungIs(0, 0, 5), rungIs(1, 0, 6)] },
+    {
+      name: "rung_mark",
+      about: "Endpoint 1 finds a fault of endpoint 0: the bit is that of 0, whose state changes.",
+      clauses: `${clauses} ring.fault`,
+      ...marked,
+      bytes: [stateIs(0, failed("ring.cursor")), rungIs(0, 0, 5), rungIs(1, 0, 6)],
+    },
   );
   cases.invalid(
-    "rung_mark_closed",
-    "Endpoint 0 has closed: its state stays, and the bells and bits are the same.",
-    `${clauses} ring.fault`,
     broken,
     member("operations.0", setRecord(0, { bell: BELL, rung: rungBits(5), state: CLOSED })),
     {
+      name: "rung_mark_closed",
+      about: "Endpoint 0 has closed: its state stays, and the bells and bits are the same.",
+      clauses: `${clauses} ring.fault`,
       ...marked,
       bytes: [
         stateIs(0, CLOSED),
