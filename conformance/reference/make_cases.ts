@@ -5,17 +5,17 @@
  */
 
 import type { Cases } from "./builder.ts";
-import { callCases } from "./cases_call.ts";
-import { codecCases } from "./cases_codec.ts";
-import { fanoutCases } from "./cases_fanout.ts";
-import { frameCases } from "./cases_frame.ts";
-import { mailboxCases } from "./cases_mailbox.ts";
-import { pipeCases } from "./cases_pipe.ts";
-import { portCases } from "./cases_port.ts";
-import { propertyCases } from "./cases_property.ts";
-import { ringCases } from "./cases_ring.ts";
-import { segmentCases } from "./cases_segment.ts";
-import { waitCases } from "./cases_wait.ts";
+import { callCases } from "./nouns/call.ts";
+import { codecCases } from "./nouns/codec.ts";
+import { fanoutCases } from "./nouns/fanout.ts";
+import { frameCases } from "./nouns/frame.ts";
+import { mailboxCases } from "./nouns/mailbox.ts";
+import { pipeCases } from "./nouns/pipe.ts";
+import { portCases } from "./nouns/port.ts";
+import { propertyCases } from "./nouns/property.ts";
+import { ringCases } from "./nouns/ring.ts";
+import { segmentCases } from "./nouns/segment.ts";
+import { waitCases } from "./nouns/wait.ts";
 import { markOptional } from "./optional.ts";
 
 const FOLDER = new URL("../cases/", import.meta.url);

@@ -1,11 +1,11 @@
 /** Lending out of turn, and publishing nothing: cases of `spec/pipe.md`. @module */
 
-import { ATTACHED, bellIs, bytesOf, Cases, controlIs, drained, field, member } from "./builder.ts";
-import { extended, firstOf, message, part, pipe, reading, setRecord } from "./builder.ts";
-import { setState, stateIs, store, text, utf8, whole, writersPipe, writing } from "./builder.ts";
-import { toImage } from "./bytes.ts";
-import type { Drained, Operation } from "./case.ts";
-import { buildSegment, failed, fillRing } from "./encode.ts";
+import { ATTACHED, bellIs, bytesOf, Cases, controlIs, drained, extended } from "../builder.ts";
+import { field, firstOf, member, message, part, pipe, reading, setRecord } from "../builder.ts";
+import { setState, stateIs, store, text, utf8, whole, writersPipe, writing } from "../builder.ts";
+import { toImage } from "../bytes.ts";
+import type { Drained, Operation } from "../case.ts";
+import { buildSegment, failed, fillRing } from "../encode.ts";
 
 const peek: Operation = { peek: true };
 const release: Operation = { release: true };

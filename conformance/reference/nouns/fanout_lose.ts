@@ -1,13 +1,13 @@
 /** The cases of `spec/fanout.md`: mode `lose`. @module */
 
-import { ATTACHED, bytesOf, type Cases, CLOSED, drained, endFrame, field } from "./builder.ts";
-import { member, message, pattern, stateIs, text, VACANT, whole } from "./builder.ts";
-import { controlIs, fanout, joined, numbered, publishes, reads } from "./builder_fanout.ts";
-import { stores, texts, writes } from "./builder_fanout.ts";
-import { fromHex, type Run, toHex, word } from "./bytes.ts";
-import type { MessageCase, Operation } from "./case.ts";
-import { fromChapter } from "./chapter.ts";
-import { failed, type FramePlan, kindOf, recordAt } from "./encode.ts";
+import { ATTACHED, bytesOf, type Cases, CLOSED, drained, endFrame, field } from "../builder.ts";
+import { member, message, pattern, stateIs, text, VACANT, whole } from "../builder.ts";
+import { controlIs, fanout, joined, numbered, publishes, reads } from "../builder_fanout.ts";
+import { stores, texts, writes } from "../builder_fanout.ts";
+import { fromHex, type Run, toHex, word } from "../bytes.ts";
+import type { MessageCase, Operation } from "../case.ts";
+import { fromChapter } from "../chapter.ts";
+import { failed, type FramePlan, kindOf, recordAt } from "../encode.ts";
 
 const STATES = [VACANT, ATTACHED, ATTACHED];
 const read: Operation = { read: true };

@@ -1,11 +1,11 @@
 /** What endpoints do with `state` words: cases of `spec/segment.md`. @module */
 
-import { ATTACHED, bellIsNot, Cases, CLOSED, controlIs, drained, field } from "./builder.ts";
-import { member, pipe, reading, recordIs, setState, stateAt, stateIs, store } from "./builder.ts";
-import { text, VACANT, whole, writersPipe, writing } from "./builder.ts";
-import { toImage, word } from "./bytes.ts";
-import type { Operation, Reason, Setting, Wanted } from "./case.ts";
-import { failed, recordAt } from "./encode.ts";
+import { ATTACHED, bellIsNot, Cases, CLOSED, controlIs, drained, field } from "../builder.ts";
+import { member, pipe, reading, recordIs, setState, stateAt, stateIs, store } from "../builder.ts";
+import { text, VACANT, whole, writersPipe, writing } from "../builder.ts";
+import { toImage, word } from "../bytes.ts";
+import type { Operation, Reason, Setting, Wanted } from "../case.ts";
+import { failed, recordAt } from "../encode.ts";
 
 const HI = text("hi");
 const RECORD = "endpoint_record";

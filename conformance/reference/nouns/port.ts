@@ -1,11 +1,11 @@
 /** The cases of `spec/port.md`. @module */
 
-import { ATTACHED, bytesOf, Cases, CLOSED, drained, endFrame, field, member } from "./builder.ts";
-import { message, setState, stateIs, text, VACANT, whole } from "./builder.ts";
-import { toHex, toImage, word } from "./bytes.ts";
-import type { Item, Operation, Setting } from "./case.ts";
-import { buildFrame, buildSegment, descriptorAt, failed, fillRing, recordAt } from "./encode.ts";
-import type { FramePlan, Segment, SegmentPlan } from "./encode.ts";
+import { ATTACHED, bytesOf, Cases, CLOSED, drained, endFrame, field, member } from "../builder.ts";
+import { message, setState, stateIs, text, VACANT, whole } from "../builder.ts";
+import { toHex, toImage, word } from "../bytes.ts";
+import type { Item, Operation, Setting } from "../case.ts";
+import { buildFrame, buildSegment, descriptorAt, failed, fillRing } from "../encode.ts";
+import { type FramePlan, recordAt, type Segment, type SegmentPlan } from "../encode.ts";
 
 const PORT: SegmentPlan = {
   endpoints: 2,
