@@ -18,8 +18,8 @@ const write = fixture.write;
 
 comptime {
     _ = @import("segment_file_test.zig");
-    _ = @import("fuzz_test.zig");
-    if (SegmentFile.supported) _ = @import("fork_test.zig");
+    _ = @import("../testing/c_fuzz_test.zig");
+    if (SegmentFile.supported) _ = @import("../testing/c_fork_test.zig");
     _ = @import("port_kind_test.zig");
     _ = @import("codec_test.zig");
     _ = @import("stream_test.zig");

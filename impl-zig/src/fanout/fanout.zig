@@ -207,5 +207,5 @@ pub inline fn fence(word: *u32) void {
 
 test {
     _ = @import("fanout_test.zig");
-    if (!@import("builtin").single_threaded) _ = @import("fanout_thread_test.zig");
+    if (!@import("builtin").single_threaded) _ = @import("../testing/fanout_thread_test.zig");
 }

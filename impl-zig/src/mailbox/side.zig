@@ -273,5 +273,5 @@ pub fn arrayShaped(text: []const u8) bool {
 test {
     _ = @import("mailbox_test.zig");
     _ = @import("mailbox_close_test.zig");
-    _ = @import("mailbox_thread_test.zig");
+    _ = @import("../testing/mailbox_thread_test.zig");
 }

@@ -606,7 +606,7 @@ pub fn write(memory: Memory, geometry: Geometry, size: u32) void {
 test {
     _ = @import("fanout.zig");
     _ = @import("segment_test.zig");
-    _ = @import("segment_peers_test.zig");
+    _ = @import("../testing/segment_peers_test.zig");
     _ = @import("../wait/state_test.zig");
     _ = @import("../host/segment_file.zig");
 }

@@ -439,5 +439,5 @@ pub fn Pool(comptime handler: anytype) type {
 }
 
 test {
-    if (!@import("builtin").single_threaded) _ = @import("pool_test.zig");
+    if (!@import("builtin").single_threaded) _ = @import("../testing/pool_test.zig");
 }

@@ -171,5 +171,5 @@ test {
     _ = @import("stream_test.zig");
     _ = @import("stream_fault_test.zig");
     _ = @import("descriptors_test.zig");
-    _ = @import("stream_cut_test.zig");
+    _ = @import("../testing/stream_cut_test.zig");
 }

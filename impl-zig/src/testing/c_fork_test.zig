@@ -2,14 +2,14 @@
 //! from C.
 
 const std = @import("std");
-const arguments = @import("arguments.zig");
-const fixture = @import("fixture.zig");
-const fanouts = @import("fanout.zig");
-const calls = @import("call.zig");
-const properties = @import("property.zig");
-const ports = @import("port.zig");
-const segments = @import("segment.zig");
-const fork = @import("../testing/fork_fixture.zig");
+const arguments = @import("../c/arguments.zig");
+const fixture = @import("../c/fixture.zig");
+const fanouts = @import("../c/fanout.zig");
+const calls = @import("../c/call.zig");
+const properties = @import("../c/property.zig");
+const ports = @import("../c/port.zig");
+const segments = @import("../c/segment.zig");
+const fork = @import("fork_fixture.zig");
 const process = @import("../host/process.zig");
 const testing = std.testing;
 const Directory = @import("../host/fixture.zig").Directory;

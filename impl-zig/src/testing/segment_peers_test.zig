@@ -3,7 +3,7 @@
 
 const std = @import("std");
 const millrace = @import("../root.zig");
-const fixture = @import("../testing/fixture.zig");
+const fixture = @import("fixture.zig");
 const testing = std.testing;
 const layout = millrace.layout;
 const Channel = millrace.Channel;

@@ -2,10 +2,10 @@
 //! real time.
 
 const std = @import("std");
-const fixture = @import("fixture.zig");
+const fixture = @import("../stream/fixture.zig");
 const frame = @import("../ring/frame.zig");
 const millrace = @import("../root.zig");
-const patternOf = @import("../testing/fixture.zig").pattern;
+const patternOf = @import("fixture.zig").pattern;
 const testing = std.testing;
 const layout = millrace.layout;
 const Bench = fixture.Bench;

@@ -3,7 +3,7 @@
 
 const std = @import("std");
 const builtin = @import("builtin");
-const mailbox_fixture = @import("fixture.zig");
+const mailbox_fixture = @import("../mailbox/fixture.zig");
 const millrace = @import("../root.zig");
 const testing = std.testing;
 const Memory = mailbox_fixture.Memory;
