@@ -368,8 +368,10 @@ fn addTestRace(context: Context, options: *Step.Options) void {
         .link_libc = true,
         .sanitize_thread = true,
     };
-    const filters =
-        &.{ ".test.race:", "port_test", "ends_test", "select_test", "segment_test", "pool_test" };
+    const filters = &.{
+        ".test.race:",      "port.port.test",      "pipe.ends.test",
+        "more.select.test", "memory.segment.test", "pool_test",
+    };
     step.dependOn(runOf(b, addCoreTests(b, place, options, filters)));
     const path = "impl-zig/src/testing/race_canary_fixture.zig";
     const canary = b.addExecutable(.{
@@ -442,8 +444,8 @@ fn addWasi(context: Context, options: *Step.Options) void {
             .strip = true,
         }),
         .filters = &.{
-            "codec.test",       "frame_test",   "side_test",
-            "ends_answer_test", "mailbox_test", "mailbox_close_test",
+            "codec.codec.test",   "ring.frame.test", "ring.side.test",
+            "pipe.incoming.test", "mailbox_test",    "mailbox.side.test",
         },
     });
     tests.root_module.addOptions("test_options", options);

@@ -35,8 +35,8 @@ const TYPESCRIPT_ORDER = [
 ];
 
 /**
- * The Zig sources in the same way. What only tests run is in `testing/`, or named as a test. A new
- * folder gets its place here.
+ * The Zig sources in the same way. What only tests run is in `testing/`, named as a test, or at the
+ * foot of its file, after the line `// Tests.`. A new folder gets its place here.
  */
 const ZIG_ORDER = [
   ["memory/layout"],
@@ -81,6 +81,7 @@ const TS_IMPORT = new RegExp(
   ].map((pattern) => pattern.source).join("|"),
   "gm",
 );
+const ZIG_TESTS = "\n// Tests.\n";
 const ZIG_IMPORT = /@import\("([^"]+\.zig)"\)/g;
 
 /** The imports of a source file of an implementation that go up, or out. */
@@ -92,7 +93,8 @@ export function importProblems({ path, text }: TextFile): string[] {
   if (!path.startsWith(source) || !/\.(ts|zig)$/.test(path) || isTest(path)) return [];
   const own = level(order, path.slice(source.length));
   if (own === undefined) return [`${path}: has no place in the order of tools/imports.ts`];
-  return readImports(text, source).flatMap(({ target, line }) => {
+  const code = source === ZIG ? text.split(ZIG_TESTS, 1)[0]! : text;
+  return readImports(code, source).flatMap(({ target, line }) => {
     const fail = (fact: string) => [`${path}:${line}: imports ${target}, ${fact}`];
     if (target.startsWith("node:") && /^(host|compat)\//.test(path.slice(source.length))) return [];
     if (isLibraryOf(path.slice(source.length), target)) return [];

@@ -179,6 +179,8 @@ Deno.test("importProblems: a file imports only what stands below it", () => {
   assertEquals(zig("memory/segment.zig", 'const f = @import("../wait/state.zig");'), []);
   assertEquals(zig("wait/state.zig", 'const f = @import("../memory/segment.zig");').length, 1);
   assertEquals(zig("root.zig", 'const f = @import("call/call.zig");'), []);
+  assertEquals(zig("wait/state.zig", '// Tests.\n_ = @import("../root.zig");').length, 1);
+  assertEquals(zig("wait/state.zig", '\n// Tests.\n_ = @import("../root.zig");'), []);
 });
 
 Deno.test("importProblems: an implementation imports nothing from outside", () => {

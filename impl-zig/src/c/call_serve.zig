@@ -4,16 +4,16 @@
 const std = @import("std");
 const layout = @import("../memory/layout.zig");
 const arguments = @import("arguments.zig");
-const c_call = @import("call.zig");
+const called = @import("call.zig");
 const call_error = @import("../call/error.zig");
-const ListValue = c_call.ListValue;
+const ListValue = called.ListValue;
 const Methods = @import("../call/call.zig").Methods;
-const Object = c_call.Object;
+const Object = called.Object;
 const Serving = @import("../call/call.zig").Serving;
 const Status = arguments.Status;
 const Value = @import("../call/values.zig").Value;
-const fromValue = c_call.fromValue;
-const valueOf = c_call.valueOf;
+const fromValue = called.fromValue;
+const valueOf = called.valueOf;
 
 /// `millrace_handler`.
 pub const Handler = *const fn (

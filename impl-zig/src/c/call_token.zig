@@ -3,13 +3,13 @@
 
 const std = @import("std");
 const arguments = @import("arguments.zig");
-const c_call = @import("call.zig");
+const called = @import("call.zig");
 const CancelToken = @import("../call/token.zig").CancelToken;
 const Serving = @import("../call/call.zig").Serving;
 const Status = arguments.Status;
 
 const Body = struct {
-    calls: *c_call.Object,
+    calls: *called.Object,
     token: CancelToken,
 };
 
@@ -21,11 +21,11 @@ pub export fn millrace_token_size() usize {
 
 pub export fn millrace_token_create(token: ?*anyopaque, calls: ?*anyopaque) Status {
     const object = Object.blank(token) orelse return arguments.invalid;
-    const through = c_call.Object.known(calls) orelse return arguments.invalid;
+    const through = called.Object.known(calls) orelse return arguments.invalid;
     return begin(object, through);
 }
 
-fn begin(object: *Object, calls: *c_call.Object) Status {
+fn begin(object: *Object, calls: *called.Object) Status {
     object.body = .{ .calls = calls, .token = .init(calls.body.calls.endpoint) };
     calls.body.token_count += 1;
     object.seal();
@@ -38,7 +38,7 @@ pub export fn millrace_serve_token(
     token: ?*anyopaque,
 ) Status {
     const object = Object.blank(token) orelse return arguments.invalid;
-    const through = c_call.Object.known(calls) orelse return arguments.invalid;
+    const through = called.Object.known(calls) orelse return arguments.invalid;
     const given = through.body.findServing(serving) orelse return arguments.invalid;
     const status = begin(object, through);
     given.token.follow(&object.body.token);
@@ -70,7 +70,7 @@ pub export fn millrace_token_leave(token: ?*anyopaque) Status {
 }
 
 /// The token that is meant: of this object, or, for NULL, none.
-pub fn of(calls: *c_call.Object, token: ?*anyopaque) error{Invalid}!?*const CancelToken {
+pub fn of(calls: *called.Object, token: ?*anyopaque) error{Invalid}!?*const CancelToken {
     const address = token orelse return null;
     const object = Object.known(address) orelse return error.Invalid;
     return if (object.body.calls == calls) &object.body.token else error.Invalid;

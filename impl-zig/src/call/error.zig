@@ -80,6 +80,8 @@ pub fn isOfCall(err: anyerror) bool {
     return false;
 }
 
+// Tests.
+
 test "every code of calls and of messages has an error, and every error its code" {
     for (std.meta.tags(Reason)) |code| {
         const name = code.name();

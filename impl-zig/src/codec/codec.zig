@@ -94,6 +94,8 @@ pub const Batch = struct {
     }
 };
 
+// Tests.
+
 test "Batch cuts elements at top-level commas only" {
     var batch: Batch = .init(" [ {\"a\":[1,2]} , \"x,]\\\"\" ,null] ");
     try std.testing.expectEqualStrings("{\"a\":[1,2]}", (try batch.next()).?);

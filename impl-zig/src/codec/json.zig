@@ -47,6 +47,8 @@ pub fn parse(
     };
 }
 
+// Tests.
+
 const Task = struct { name: []const u8, priority: u8 = 3, parts: []const i64 };
 
 test "a value comes back as it was written" {

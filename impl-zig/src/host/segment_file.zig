@@ -341,9 +341,7 @@ fn requireSupport() void {
 
 test {
     if (SegmentFile.supported) {
-        _ = @import("segment_file_test.zig");
-        _ = @import("segment_file_left_test.zig");
-        _ = @import("segment_file_sealed_test.zig");
+        _ = @import("../testing/segment_file_test.zig");
         _ = @import("../testing/segment_process_test.zig");
         // Not where an emulator runs the tests: it cannot trace a process.
         if (@import("test_options").emulator == null) {

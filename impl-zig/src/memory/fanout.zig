@@ -99,6 +99,8 @@ pub fn setWord(control: []u8, offset: usize, value: u32) void {
     std.mem.writeInt(u32, control[offset..][0..4], value, .little);
 }
 
+// Tests.
+
 test "FanoutPlan: the endpoints behind the writer have the records, in order" {
     const plan: FanoutPlan = .{
         .writer = 3,

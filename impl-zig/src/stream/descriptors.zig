@@ -227,3 +227,345 @@ fn writeUnsignalled(output: posix.fd_t, list: []const posix.iovec_const) Written
     }
     return .{ .errno = errno, .size = if (errno == .SUCCESS) result else 0 };
 }
+
+// Tests.
+//
+// Streams over sockets and pipes of the system, between threads. Every wait is bounded.
+
+const millrace = @import("../root.zig");
+const pattern = @import("../testing/fixture.zig").pattern;
+const fixture = @import("fixture.zig");
+const testing = std.testing;
+const layout = millrace.layout;
+const Stream = millrace.Stream;
+const Timeout = millrace.Timeout;
+
+const patience: Timeout = .ms(20_000);
+const has_threads = millrace.StreamDescriptors.supported and !builtin.single_threaded;
+
+/// The transport of a stream.
+const Way = enum { unix, tcp, pipes };
+
+/// The descriptors of both sides.
+const Both = [2]StreamDescriptors;
+
+fn connect(way: Way) !Both {
+    switch (way) {
+        .unix => {
+            var pair: [2]posix.fd_t = undefined;
+            const result = system.socketpair(posix.AF.UNIX, posix.SOCK.STREAM, 0, &pair);
+            try testing.expectEqual(.SUCCESS, posix.errno(result));
+            return .{ try .socket(pair[0]), try .socket(pair[1]) };
+        },
+        .tcp => {
+            const pair = try connectTcp();
+            return .{ try .socket(pair[0]), try .socket(pair[1]) };
+        },
+        .pipes => {
+            var there: [2]posix.fd_t = undefined;
+            var back: [2]posix.fd_t = undefined;
+            try testing.expectEqual(.SUCCESS, posix.errno(system.pipe(&there)));
+            try testing.expectEqual(.SUCCESS, posix.errno(system.pipe(&back)));
+            return .{ try .files(back[0], there[1]), try .files(there[0], back[1]) };
+        },
+    }
+}
+
+fn connectTcp() ![2]posix.fd_t {
+    const listener = try newSocket();
+    defer _ = system.close(listener);
+    var address: posix.sockaddr.in = .{ .port = 0, .addr = std.mem.nativeToBig(u32, 0x7f000001) };
+    var size: posix.socklen_t = @sizeOf(posix.sockaddr.in);
+    try expectDone(system.bind(listener, @ptrCast(&address), size));
+    try expectDone(system.listen(listener, 1));
+    try expectDone(system.getsockname(listener, @ptrCast(&address), &size));
+    const near = try newSocket();
+    try expectDone(system.connect(near, @ptrCast(&address), size));
+    const far = system.accept(listener, null, null);
+    try expectDone(far);
+    return .{ near, @intCast(far) };
+}
+
+fn newSocket() !posix.fd_t {
+    const result = system.socket(posix.AF.INET, posix.SOCK.STREAM, 0);
+    try expectDone(result);
+    return @intCast(result);
+}
+
+fn expectDone(result: anytype) !void {
+    try testing.expectEqual(.SUCCESS, posix.errno(result));
+}
+
+/// A stream in memory of its own.
+const Side = struct {
+    memory: millrace.Memory,
+    inbox: [8192]u8 align(16),
+    descriptors: StreamDescriptors,
+    stream: Stream,
+
+    fn open(side: *Side, descriptors: StreamDescriptors, options: Stream.Options) !*millrace.Port {
+        const size = try Stream.memorySize(options);
+        const alignment = comptime std.mem.Alignment.fromByteUnits(layout.segment_align);
+        side.memory = try testing.allocator.alignedAlloc(u8, alignment, size);
+        side.descriptors = descriptors;
+        var own = options;
+        own.port.inbox = &side.inbox;
+        try side.stream.open(side.memory, side.descriptors.transport(), own);
+        return &side.stream.port;
+    }
+
+    fn deinit(side: *Side) void {
+        side.stream.deinit();
+        testing.allocator.free(side.memory);
+    }
+};
+
+fn echo(descriptors: StreamDescriptors, options: Stream.Options) !void {
+    var side: Side = undefined;
+    const port = try side.open(descriptors, options);
+    defer side.deinit();
+    const storage = try testing.allocator.alloc(u8, 1 << 20);
+    defer testing.allocator.free(storage);
+    while (try port.read(storage, patience)) |message| {
+        try port.write(message.payload, .{ .tag = message.tag, .codec = message.codec }, patience);
+    }
+    try testing.expect(port.ended());
+    try port.end();
+}
+
+fn echoTest(way: Way, options: Stream.Options, count: u32, size_max: u32) !void {
+    if (!has_threads) return error.SkipZigTest;
+    const both = try connect(way);
+    const thread: std.Thread = try .spawn(.{}, echo, .{ both[1], options });
+    defer thread.join();
+    var side: Side = undefined;
+    const port = try side.open(both[0], options);
+    defer side.deinit();
+    const payload = try testing.allocator.alloc(u8, size_max);
+    defer testing.allocator.free(payload);
+    const storage = try testing.allocator.alloc(u8, size_max);
+    defer testing.allocator.free(storage);
+    var random: std.Random.DefaultPrng = .init(count);
+    for (0..count) |index| {
+        const size = random.random().uintAtMost(u32, size_max);
+        pattern(payload[0..size], @intCast(index));
+        try port.write(payload[0..size], .{ .tag = @intCast(index), .codec = .text }, patience);
+        const message = (try port.read(storage, patience)) orelse return error.NoMessage;
+        try testing.expectEqual(index, message.tag);
+        try testing.expectEqual(.text, message.codec);
+        try testing.expect(std.mem.eql(u8, payload[0..size], message.payload));
+    }
+    try port.end();
+    try testing.expectEqual(null, try port.read(storage, patience));
+    try testing.expect(port.ended());
+}
+
+test "Stream: echo between two threads, over each that the system has" {
+    for (std.enums.values(Way)) |way| {
+        try echoTest(way, .{}, 300, 2000);
+        try echoTest(way, .{ .largest = 128, .window = 128, .queue = 512 }, 60, 900);
+        try echoTest(way, .{}, 4, 900_000);
+    }
+}
+
+/// Writes all that it may, and reads only then.
+fn flood(descriptors: StreamDescriptors, count: u32) !void {
+    var side: Side = undefined;
+    const port = try side.open(descriptors, .{});
+    defer side.deinit();
+    var payload: [1000]u8 = undefined;
+    var storage: [1000]u8 = undefined;
+    for (0..count) |index| {
+        pattern(&payload, @intCast(index));
+        try port.write(&payload, .{ .tag = @intCast(index) }, patience);
+    }
+    try port.end();
+    var index: u32 = 0;
+    while (try port.read(&storage, patience)) |message| : (index += 1) {
+        pattern(&payload, index);
+        try testing.expectEqual(index, message.tag);
+        try testing.expect(std.mem.eql(u8, &payload, message.payload));
+    }
+    try testing.expectEqual(count, index);
+}
+
+test "Stream: two floods that fit the windows finish" {
+    if (!has_threads) return error.SkipZigTest;
+    for (std.enums.values(Way)) |way| {
+        const both = try connect(way);
+        // 64 frames of 1,024 bytes fill the window.
+        const thread: std.Thread = try .spawn(.{}, flood, .{ both[1], 64 });
+        defer thread.join();
+        try flood(both[0], 64);
+    }
+}
+
+fn closeSoon(port: *millrace.Port) void {
+    pauseMs(30);
+    port.close();
+}
+
+fn pauseMs(ms: u64) void {
+    millrace.Host.native.pause(ms * 1_000_000);
+}
+
+test "Stream: a close by another thread ends the wait" {
+    if (!has_threads) return error.SkipZigTest;
+    const both = try connect(.unix);
+    var far: Side = undefined;
+    _ = try far.open(both[1], .{});
+    defer far.deinit();
+    var near: Side = undefined;
+    const port = try near.open(both[0], .{});
+    defer near.deinit();
+    const thread: std.Thread = try .spawn(.{}, closeSoon, .{port});
+    defer thread.join();
+    var storage: [16]u8 = undefined;
+    try testing.expectError(error.PipeClosed, port.read(&storage, patience));
+    // The peer has been told, before either side calls `finish`.
+    try testing.expectError(error.PeerClosed, far.stream.port.read(&storage, patience));
+}
+
+test "Stream: a wait over a socket takes as long as it says" {
+    if (!has_threads) return error.SkipZigTest;
+    for (std.enums.values(Way)) |way| {
+        var both = try connect(way);
+        var near: Side = undefined;
+        const port = try near.open(both[0], .{});
+        defer near.deinit();
+        defer closeOf(&both[1]);
+        var storage: [16]u8 = undefined;
+        const before_ns = millrace.Host.native.now();
+        try testing.expectEqual(null, try port.read(&storage, .ms(60)));
+        try testing.expectError(error.Timeout, port.write("x", .{}, .ms(60)));
+        const waited_ns = millrace.Host.native.now() - before_ns;
+        try testing.expect(waited_ns >= 120_000_000);
+        try testing.expect(waited_ns < 2_000_000_000);
+    }
+}
+
+fn closeOf(descriptors: *StreamDescriptors) void {
+    descriptors.transport().close();
+}
+
+test "Stream: a peer whose descriptors are closed at any byte is lost, in a call that waits too" {
+    if (!has_threads) return error.SkipZigTest;
+    var place: [64]u8 = undefined;
+    const message = fixture.message(&place, "hi", 5);
+    const preface = fixture.prefaceOf(4096, 16_384);
+    for (std.enums.values(Way)) |way| {
+        for ([_]usize{ 0, 1, 31, 32, 33, 47, 48, 63, 64 }) |size| {
+            var both = try connect(way);
+            var near: Side = undefined;
+            const port = try near.open(both[0], .{});
+            defer near.deinit();
+            const far = both[1].transport();
+            const from_preface = preface[0..@min(size, 32)];
+            if (size > 0) _ = try far.write(&.{from_preface});
+            if (size > 32) _ = try far.write(&.{message[0 .. size - 32]});
+            var greeting: [32]u8 = undefined;
+            try testing.expectEqual(32, try far.read(&greeting));
+            const thread: std.Thread = try .spawn(.{}, closeFar, .{&both[1]});
+            defer thread.join();
+            var storage: [16]u8 = undefined;
+            if (size == 64) {
+                try testing.expectEqualStrings("hi", (try port.read(&storage, patience)).?.payload);
+            }
+            try testing.expectError(error.PeerFailed, port.read(&storage, patience));
+            try testing.expectEqual(.peer_lost, port.reason());
+            // Writing to a pipe without a reader raises a signal, which must not end the process.
+            try testing.expectError(error.PeerFailed, port.write("x", .{}, patience));
+        }
+    }
+}
+
+fn closeFar(descriptors: *StreamDescriptors) void {
+    pauseMs(2);
+    closeOf(descriptors);
+}
+
+test "Stream: writing to a pipe or a socket that nobody reads raises no signal" {
+    if (!has_threads) return error.SkipZigTest;
+    // The start code of Zig ignores SIGPIPE; here, the signal is fatal again.
+    var before: posix.Sigaction = undefined;
+    const fatal: posix.Sigaction = .{
+        .handler = .{ .handler = posix.SIG.DFL },
+        .mask = posix.sigemptyset(),
+        .flags = 0,
+    };
+    posix.sigaction(.PIPE, &fatal, &before);
+    defer posix.sigaction(.PIPE, &before, null);
+    for (std.enums.values(Way)) |way| {
+        var both = try connect(way);
+        closeOf(&both[1]);
+        const near = both[0].transport();
+        defer near.close();
+        for (0..3) |_| {
+            _ = near.write(&.{"bytes"}) catch break;
+            pauseMs(2);
+        } else return error.NoError;
+    }
+}
+
+/// The methods that both sides of a stream serve.
+const Api = struct {
+    /// Goes down to 0 by calling the peer, and counts on the way back.
+    pub fn down(serving: *millrace.Serving, left: u32) !u32 {
+        if (left == 0) return 0;
+        return 1 + try serving.calls.call(u32, "down", .{left - 1}, .{ .timeout = patience });
+    }
+
+    pub fn upTo(serving: *millrace.Serving, n: u32) !u32 {
+        for (0..n) |number| try serving.item(number, patience);
+        return n;
+    }
+
+    pub fn reverse(serving: *millrace.Serving, bytes: millrace.Bytes) !millrace.Bytes {
+        const copy = try serving.allocator().dupe(u8, bytes.bytes);
+        std.mem.reverse(u8, copy);
+        return .{ .bytes = copy };
+    }
+};
+
+fn callBoth(descriptors: StreamDescriptors, options: Stream.Options) !void {
+    var side: Side = undefined;
+    var own = options;
+    own.port.calls = true;
+    const port = try side.open(descriptors, own);
+    defer side.deinit();
+    var calls: millrace.Calls = undefined;
+    calls.init(port, testing.allocator, .{ .inbox_size = 1 << 20 });
+    defer calls.deinit();
+    calls.serve(Api);
+    const patient: millrace.Calls.CallOptions = .{ .timeout = patience };
+    try testing.expectEqual(40, try calls.call(u32, "down", .{40}, patient));
+    // No more calls than may be sent without credit: each side is inside the method that it serves.
+    const count = layout.call_window;
+    var items = try calls.items(u32, "upTo", .{count}, patient);
+    defer items.deinit();
+    for (0..count) |index| try testing.expectEqual(index, (try items.next()).?);
+    try testing.expectEqual(null, try items.next());
+    const big = try testing.allocator.alloc(u8, 100_000);
+    defer testing.allocator.free(big);
+    pattern(big, 3);
+    const argument: millrace.Bytes = .{ .bytes = big };
+    const back = try calls.call(millrace.Bytes, "reverse", .{argument}, patient);
+    defer back.deinit();
+    try testing.expectEqual(big.len, back.value.bytes.len);
+    try testing.expectEqual(big[7], back.value.bytes[big.len - 8]);
+    try calls.end(patience);
+    var storage: [16]u8 = undefined;
+    try testing.expectEqual(null, try calls.read(&storage, patience));
+}
+
+test "Stream: calls within calls, items and large answers, in both directions at once" {
+    if (!has_threads) return error.SkipZigTest;
+    for (std.enums.values(Way)) |way| {
+        for ([_]Stream.Options{ .{}, .{ .largest = 128, .window = 256, .queue = 512 } }) |options| {
+            const both = try connect(way);
+            const thread: std.Thread = try .spawn(.{}, callBoth, .{ both[1], options });
+            defer thread.join();
+            try callBoth(both[0], options);
+        }
+    }
+}

@@ -10,8 +10,8 @@ const Duel = scribble_fixture.Duel;
 const Histogram = scribble_fixture.Histogram;
 const Reason = layout.Reason;
 
-const no_properties = "property/property_test.zig scribbles over the areas of a property";
-const no_fanouts = "fanout/fanout_thread_test.zig scribbles over the areas of a fanout";
+const no_properties = "property.zig scribbles over the areas of a property";
+const no_fanouts = "fanout_thread_test.zig scribbles over the areas of a fanout";
 const no_streams = "no stream is among what two threads share";
 
 /// Reasons to which no bytes of a peer lead in this implementation, and why.

@@ -1,9 +1,9 @@
 //! Segments in files, within one process: what is made, opened, refused and replaced.
 
 const std = @import("std");
-const fixture = @import("fixture.zig");
+const fixture = @import("../host/fixture.zig");
 const millrace = @import("../root.zig");
-const system = @import("files.zig");
+const system = @import("../host/files.zig");
 const testing = std.testing;
 const linux = std.os.linux;
 const Directory = fixture.Directory;
@@ -400,4 +400,274 @@ test "of two that create the same endpoint at once, one gets it" {
         try testing.expectEqual(1, count);
         try testing.expectEqual(1, try directory.count());
     }
+}
+
+// Which files a creator uses, which it replaces, and which it refuses [spec/file.md].
+
+test "a segment without a lock is replaced, and so is an empty file [segment.file_left]" {
+    var directory: Directory = undefined;
+    try directory.init();
+    defer directory.deinit();
+    const path = directory.path("port");
+    const Left = enum { nothing, closed, dead, one_dead, empty, broken };
+    for (std.enums.values(Left)) |left| {
+        var ends: [2]End = undefined;
+        switch (left) {
+            .nothing => {},
+            .closed, .dead, .one_dead => {
+                for (&ends, 0..) |*end, index| try end.create(path, @intCast(index), .none);
+                for (&ends, 0..) |*end, index| {
+                    if (left == .dead or (left == .one_dead and index == 1)) {
+                        end.die();
+                    } else end.close();
+                }
+            },
+            .empty => try directory.write("port", ""),
+            .broken => try directory.write("port", "MILLRACE" ++ "garbage"),
+        }
+        for (&ends, 0..) |*end, index| try end.create(path, @intCast(index), .none);
+        try testing.expectEqual(1, try directory.count());
+        try ends[0].port.write("new", .{}, .none);
+        try ends[1].expectMessage("new", .none);
+        for (&ends) |*end| end.close();
+    }
+}
+
+test "a file that was never a segment is refused, and stays [segment.file_left]" {
+    var directory: Directory = undefined;
+    try directory.init();
+    defer directory.deinit();
+    const path = directory.path("port");
+    const zeros: [5000]u8 = @splat(0);
+    for ([_][]const u8{ "M", "MILLRAC", "MILLRACXkey", "a key", &zeros }) |held| {
+        try directory.write("port", held);
+        try testing.expectError(error.SegmentFile, createError(path, 0));
+        try testing.expectEqual(1, try directory.count());
+    }
+}
+
+test "a creator replaces what is left over, whoever still has it [segment.file_left]" {
+    var directory: Directory = undefined;
+    try directory.init();
+    defer directory.deinit();
+    const path = directory.path("port");
+    const Gone = enum { closed, left, dead };
+    for (std.enums.values(Gone)) |gone| {
+        var old: [2]End = undefined;
+        try old[0].create(path, 0, .none);
+        try old[1].open(path, 1);
+        try old[0].port.write("last", .{}, .none);
+        switch (gone) {
+            .closed => old[0].port.close(), // and keeps its record locked
+            .left => old[0].close(),
+            .dead => old[0].die(),
+        }
+        // A process that is there keeps its place; the other places are free.
+        try testing.expectError(error.SegmentEndpoint, createError(path, 1));
+        var ends: [2]End = undefined;
+        for (&ends, 0..) |*end, index| try end.create(path, @intCast(index), .none);
+        try testing.expectEqual(1, try directory.count());
+        try ends[0].port.write("new", .{}, .none);
+        try ends[1].expectMessage("new", .none);
+        // The client of the old file reads to the end, and finds that its peer is gone.
+        try old[1].expectMessage("last", .none);
+        var bytes: [8]u8 = undefined;
+        const lost = old[1].port.read(&bytes, .ms(10_000));
+        try testing.expectError(if (gone == .dead) error.PeerFailed else error.PeerClosed, lost);
+        old[1].close();
+        if (gone == .closed) old[0].file.close();
+        for (&ends) |*end| end.close();
+    }
+}
+
+test "a file in which somebody can meet another is not replaced [segment.file_left]" {
+    var directory: Directory = undefined;
+    try directory.init();
+    defer directory.deinit();
+    const path = directory.path("port");
+    var ends: [2]End = undefined;
+    // Its peer is expected at first, and then there.
+    try ends[0].create(path, 0, .none);
+    const first = try system.statOf(ends[0].file.handle);
+    try testing.expectError(error.SegmentEndpoint, createError(path, 0));
+    try ends[1].create(path, 1, .none);
+    try testing.expect(first.same(try system.statOf(ends[1].file.handle)));
+    for ([_]u32{ 0, 1 }) |index| {
+        try testing.expectError(error.SegmentEndpoint, createError(path, index));
+    }
+    for (&ends) |*end| end.close();
+    // An endpoint has no peers but by its channels: one without channels waits for nobody.
+    var file: millrace.SegmentFile = undefined;
+    var storage: [2]millrace.Channel = undefined;
+    var channels = fixture.rings.channels();
+    const wider: millrace.Geometry = .{ .endpoint_count = 3, .channels = &channels };
+    try file.create(path, wider, 2, &storage, .{});
+    try testing.expectError(error.SegmentGeometry, createError(path, 0));
+    file.close();
+    try createError(path, 0);
+}
+
+test "a file of which a record is locked must be a segment [segment.file_left]" {
+    var directory: Directory = undefined;
+    try directory.init();
+    defer directory.deinit();
+    const path = directory.path("port");
+    for ([_]struct { []const u8, anyerror }{
+        .{ "", error.SegmentSize },
+        .{ "MILLRACE", error.SegmentSize },
+        .{ "MILLRACE" ++ @as([504]u8, @splat(0)), error.SegmentUnready },
+        .{ "MILLRACX" ++ @as([504]u8, @splat(2)), error.SegmentMagic },
+    }) |each| {
+        try directory.write("port", each[0]);
+        const place: system.Place = try .init(path);
+        defer place.deinit();
+        const handle = try place.openTrusted();
+        defer system.close(handle);
+        try testing.expect(try system.lock(handle, .{ .offset = 128, .size = 128 }));
+        try testing.expectError(each[1], createError(path, 0));
+        try testing.expectEqual(1, try directory.count());
+    }
+}
+
+// Segments in sealed memory: what is made, by which path it is opened, and what else such a path
+// may lead to [spec/file.md].
+
+const SegmentFile = millrace.SegmentFile;
+
+const Path = [SegmentFile.handed_path_size]u8;
+
+test "sealed memory carries messages both ways, and finds its dead" {
+    var buffer: Path = undefined;
+    var ends: [2]End = undefined;
+    try ends[0].createSealed(0);
+    const path = ends[0].file.handedPath(&buffer);
+    try ends[1].open(path, 1);
+    try ends[0].port.write("there", .{}, .none);
+    try ends[1].expectMessage("there", .none);
+    try ends[1].port.write("back", .{}, .none);
+    try ends[0].expectMessage("back", .none);
+    try testing.expectError(error.SegmentEndpoint, openError(path));
+    ends[1].die();
+    var bytes: [8]u8 = undefined;
+    try testing.expectError(error.PeerFailed, ends[0].port.read(&bytes, .ms(10_000)));
+    try testing.expectEqual(.peer_lost, ends[0].port.reason().?);
+    ends[0].close();
+}
+
+test "nobody can change the size of sealed memory, or open it to others [segment.file_sealed]" {
+    var buffer: Path = undefined;
+    var end: End = undefined;
+    try end.createSealed(1);
+    defer end.close();
+    const file = end.file.handle;
+    const stat = try system.statOf(file);
+    try testing.expectEqual(linux.S.IFREG | 0o600, stat.mode);
+    try testing.expectEqual(fixture.rings_size, stat.size);
+    for ([_]i64{ 0, fixture.rings_size - 1, fixture.rings_size + 1 }) |size| {
+        try testing.expectEqual(.PERM, linux.errno(linux.ftruncate(file, size)));
+    }
+    const more = linux.fcntl(file, linux.F.ADD_SEALS, linux.F.SEAL_WRITE);
+    try testing.expectEqual(.PERM, linux.errno(more));
+    // A process that has it open keeps it, even after its maker is gone.
+    var other: End = undefined;
+    try other.open(end.file.handedPath(&buffer), 0);
+    try testing.expect(system.isSealed(other.file.handle));
+    var third: Path = undefined;
+    const again = other.file.handedPath(&third);
+    try testing.expect(!std.mem.eql(u8, again, std.mem.span(@as([*:0]u8, @ptrCast(&buffer)))));
+    try testing.expectError(error.SegmentEndpoint, openError(again));
+    other.close();
+}
+
+/// Makes memory of mode 0600 that holds a port's segment, and is not sealed.
+fn unsealed() !system.Handle {
+    const flags = linux.MFD.CLOEXEC | linux.MFD.ALLOW_SEALING;
+    const file: system.Handle = @intCast(linux.memfd_create("test", flags));
+    var image: [fixture.rings_size]u8 align(128) = @splat(0);
+    try millrace.Port.format(&image, fixture.rings);
+    try testing.expectEqual(image.len, linux.write(file, &image, image.len));
+    _ = linux.fchmod(file, 0o600);
+    return file;
+}
+
+fn seal(file: system.Handle, seals: u32) !void {
+    try testing.expectEqual(.SUCCESS, linux.errno(linux.fcntl(file, linux.F.ADD_SEALS, seals)));
+}
+
+test "what may be made shorter, or belongs to others, is refused [segment.file_handed]" {
+    var buffer: Path = undefined;
+    const file = try unsealed();
+    defer system.close(file);
+    const path = system.handedPath(file, &buffer);
+    try testing.expectError(error.SegmentFile, openError(path));
+    try seal(file, linux.F.SEAL_GROW);
+    try testing.expectError(error.SegmentFile, openError(path));
+    try seal(file, linux.F.SEAL_SHRINK);
+    for ([_]linux.mode_t{ 0o601, 0o610, 0o604, 0o640, 0o602, 0o777 }) |mode| {
+        _ = linux.fchmod(file, mode);
+        try testing.expectError(error.SegmentFile, openError(path));
+    }
+    _ = linux.fchmod(file, 0o600);
+    try openError(path);
+}
+
+test "a descriptor may lead to anything, and is opened anew [segment.file_handed]" {
+    var directory: Directory = undefined;
+    try directory.init();
+    defer directory.deinit();
+    var buffer: Path = undefined;
+    var end: End = undefined;
+    try end.create(directory.path("port"), 0, .none);
+    defer end.close();
+    try testing.expectError(
+        error.SegmentFile,
+        openError(system.handedPath(end.file.handle, &buffer)),
+    );
+    var pipe: [2]i32 = undefined;
+    _ = linux.pipe2(&pipe, .{ .CLOEXEC = true });
+    defer for (pipe) |each| system.close(each);
+    try testing.expectError(error.SegmentFile, openError(system.handedPath(pipe[0], &buffer)));
+    try testing.expectError(error.SegmentMissing, openError("/proc/self/fd/1000000"));
+    try testing.expectError(error.SegmentMissing, openError("/proc/4194305/fd/0"));
+    // By `self`, and by a copy of the descriptor, whose locks belong to its maker.
+    const file = try unsealed();
+    defer system.close(file);
+    try seal(file, linux.F.SEAL_SHRINK);
+    try testing.expect(try system.lock(file, .{ .offset = 128, .size = 128 }));
+    var name: [64]u8 = undefined;
+    const own = try std.mem.printSentinel(&name, "/proc/self/fd/{}", .{file}, 0);
+    var opened: [2]End = undefined;
+    try testing.expectError(error.SegmentEndpoint, opened[0].open(own, 0));
+    try opened[1].open(own, 1);
+    opened[1].close();
+}
+
+test "no other path is followed through a link [segment.file_own]" {
+    var end: End = undefined;
+    try end.createSealed(0);
+    defer end.close();
+    var name: [64]u8 = undefined;
+    for ([_][]const u8{
+        "//proc/self/fd",
+        "/proc/./self/fd",
+        "/proc/self/task/../fd",
+        "/proc/thread-self/fd",
+        "/dev/fd",
+    }) |directory| {
+        const values = .{ directory, end.file.handle };
+        const path = try std.mem.printSentinel(&name, "{s}/{}", values, 0);
+        try testing.expectError(error.SegmentFile, openError(path));
+    }
+}
+
+test "a creator is not asked for the path of a descriptor" {
+    var buffer: Path = undefined;
+    var end: End = undefined;
+    try end.createSealed(0);
+    defer end.close();
+    var other: End = undefined;
+    if (other.create(end.file.handedPath(&buffer), 1, .none)) |_| {
+        return error.Created;
+    } else |_| {}
+    try testing.expectEqual(0, end.state(1));
 }
