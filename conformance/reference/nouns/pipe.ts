@@ -603,8 +603,8 @@ function addLendingFind(cases: Cases): void {
   const clauses = "pipe.lend ring.release ring.release_all ring.head_owner";
   const from = cases.valid(reading(plan, { operations: [...lend, ...lend, { read: true }] }), {
     name: "lend",
-    about:
-      "Two messages are borrowed and given back, the third is read: all room is the writer's again.",
+    about: "Two messages are borrowed and given back, the third is read: all room " +
+      "is the writer's again.",
     clauses,
     results: [...before, drained([text("three")])],
     bytes: [controlIs(plan, "head", 96)],
@@ -817,8 +817,8 @@ function addPartly(cases: Cases): void {
     writing(plan, { operations: [{ write: first }, { write: second }, { take: true }] }),
     {
       name: "try_partly",
-      about:
-        "There is room for half of the ring, and not for all of a message: nothing of it is placed.",
+      about: "There is room for half of the ring, and not for all of a message: " +
+        "nothing of it is placed.",
       clauses: "pipe.try_write",
       results: ["ok", "full", drained([message(first)])],
       bytes: [controlIs(plan, "tail", 80)],

@@ -540,8 +540,8 @@ function addWriter(cases: Cases): void {
   const early = { one_of: ["ok", "ring.cursor"] };
   cases.invalid(all, field(end.control, "ring_control", "head", 0x40), {
     name: "again_writer_head",
-    about:
-      "`head` lies behind where the writer begins: it has gone back, which shows when it is loaded.",
+    about: "`head` lies behind where the writer begins: it has gone back, which " +
+      "shows when it is loaded.",
     clauses: `${AGAIN} ring.cursor`,
     results: [early, early, early, "ring.cursor"],
     bytes: [stateIs(1, failed("ring.cursor"))],

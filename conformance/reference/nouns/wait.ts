@@ -250,8 +250,8 @@ function addWriter(cases: Cases): void {
   const read = drained([text("one"), text("two")]);
   const from = cases.valid(reading(plan, { operations }), {
     name: "rung_writer",
-    about:
-      "The reader, endpoint 1, gives back what the writer waits for: its bit is set beside another.",
+    about: "The reader, endpoint 1, gives back what the writer waits for: its bit " +
+      "is set beside another.",
     clauses: RUNG,
     results: ["ok", "ok", "ok", read],
     bytes: [bellIs(0, BELL + 1), rungIs(0, 1, 3), rungIs(1)],
