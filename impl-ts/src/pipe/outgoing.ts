@@ -441,10 +441,8 @@ export function promiseOf(
 ): Promise<void> {
   out.pendingCount++;
   return message.promise = new Promise<void>((resolve, reject) => {
-    const release = limit(
-      options,
-      (reason) => giveUp(out, message, reason ?? timeoutError("write")),
-    );
+    const release = options &&
+      limit(options, (reason) => giveUp(out, message, reason ?? timeoutError("write")));
     message.settle = (reason) => {
       out.pendingCount--;
       release?.();
@@ -531,7 +529,8 @@ export function pump(out: Outgoing): boolean {
         keep(message);
         break;
       }
-      remove(out, message);
+      out.first = message.next;
+      if (!out.first) out.last = undefined;
       settle(message);
     } catch (reason) {
       if (out.bits & Bit.STOPPED) drop(out, reason);

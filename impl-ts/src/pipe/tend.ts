@@ -50,8 +50,7 @@ export function tendSoon(link: Pick<Link, "isDue" | "tendLater" | "streak">): vo
 /** Notes whether the process lives for those who read, for what is accepted, or for listeners. */
 export function noteKeeping(link: Link): void {
   const { incoming, outgoing, delivery } = link;
-  const keeps = (incoming !== undefined && incoming.takers.length > 0) ||
-    (outgoing !== undefined && outgoing.pendingCount > 0) || delivery?.keeps === true;
+  const keeps = !!(incoming?.takers.length || outgoing?.pendingCount || delivery?.keeps);
   if (keeps === link.isKeeping) return;
   link.isKeeping = keeps;
   keepAlive(keeps ? 1 : -1);

@@ -388,7 +388,7 @@ export class Port<In = unknown, Out = In> extends EventTarget {
    * ```
    */
   postMessage(value: Out, options?: PostOptions): Promise<void> {
-    if (options !== null) requireOptions(options);
+    if (options !== undefined && options !== null) requireOptions(options);
     // Callers of a `MessagePort` pass their transfers like this.
     if (options && (Array.isArray(options) || "transfer" in options)) {
       throwTypeError(
