@@ -37,11 +37,11 @@ export interface Size {
 /** What is measured, from the least to the most. */
 export const IMPORTS: readonly Import[] = [
   own("Segment", [6_850, 3_460]),
-  own("Segment, Writer, Reader", [37_700, 15_670], { minified: 24_000 }),
-  own("Port", [45_420, 18_640], { minified: 36_000, gzip: 14_500 }),
-  own("*", [51_560, 20_770]),
+  own("Segment, Writer, Reader", [36_230, 15_330], { minified: 24_000 }),
+  own("Port", [44_000, 18_320], { minified: 36_000, gzip: 14_500 }),
+  own("*", [50_360, 20_500]),
   onTop("remote, serve", "call", [23_060, 8_700], { minified: 22_000 }),
-  onTop("claim, publish, peek, release", "lend", [2_650, 990]),
+  onTop("claim, publish, peek, release", "lend", [2_700, 1_040]),
   onTop("*", "raw", [4_330, 1_590]),
   onTop("*", "many", [1_200, 470]),
   onTop("*", "streams", [430, 190]),
@@ -51,14 +51,14 @@ export const IMPORTS: readonly Import[] = [
   onTop("supervise", "supervise", [2_390, 920]),
   onTop("Hub", "hub", [7_060, 2_390]),
   onTop("SharedProperties", "property", [12_650, 4_450]),
-  onTop("FanoutReader, FanoutWriter", "fanout", [20_190, 7_070]),
+  onTop("FanoutReader, FanoutWriter", "fanout", [20_190, 7_160]),
   onTop("openStream", "stream", [10_700, 4_000]),
   onTop("Pool", "pool", [41_900, 15_030]),
-  onTop("meter", "meter", [8_820, 3_550]),
+  onTop("meter", "meter", [8_610, 3_430]),
   of("MailboxReader, MailboxWriter", "mailbox", [16_160, 6_560]),
   of("cbor", "cbor", [13_530, 5_940]),
   of("Sha1", "digest", [22_930, 8_070]),
-  of("SABMessagePort", "sab-message-port", [46_870, 18_930], { minified: 42_000 }),
+  of("SABMessagePort", "sab-message-port", [45_420, 18_570], { minified: 42_000 }),
 ];
 
 type Limit = readonly [minified: number, gzip: number];
