@@ -38,7 +38,7 @@ export interface Size {
 export const IMPORTS: readonly Import[] = [
   own("Segment", [6_850, 3_460]),
   own("Segment, Writer, Reader", [36_230, 15_330], { minified: 24_000 }),
-  own("Port", [44_000, 18_320], { minified: 36_000, gzip: 14_500 }),
+  own("Port", [44_000, 18_370], { minified: 36_000, gzip: 14_500 }),
   own("*", [50_360, 20_500]),
   onTop("remote, serve", "call", [23_060, 8_700], { minified: 22_000 }),
   onTop("claim, publish, peek, release", "lend", [2_700, 1_040]),
@@ -55,7 +55,7 @@ export const IMPORTS: readonly Import[] = [
   onTop("openStream", "stream", [10_700, 4_000]),
   onTop("Pool", "pool", [41_900, 15_030]),
   onTop("meter", "meter", [8_610, 3_430]),
-  of("MailboxReader, MailboxWriter", "mailbox", [16_160, 6_560]),
+  of("MailboxReader, MailboxWriter", "mailbox", [18_080, 7_580]),
   of("cbor", "cbor", [13_530, 5_940]),
   of("Sha1", "digest", [22_930, 8_070]),
   of("SABMessagePort", "sab-message-port", [45_420, 18_570], { minified: 42_000 }),

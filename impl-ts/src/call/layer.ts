@@ -44,6 +44,8 @@ import { Bit, load } from "../ring/side.ts";
 import { Callee, isMark, strayError } from "./callee.ts";
 import { Caller, lateError, type OwnCall } from "./caller.ts";
 import { CallError } from "./error.ts";
+import { wait } from "../wait/endpoint.ts";
+import { hasChanged } from "../wait/state.ts";
 
 const CALL = layout.FRAME_KIND_CALL;
 const THROW = layout.FRAME_KIND_THROW;
@@ -188,7 +190,7 @@ export class CallLayer implements Route {
   tend(): number {
     const { callee } = this;
     if ((this.#out.bits & Bit.ENDED) !== 0) callee.tellAll();
-    if (this.#lost !== undefined && callee.isBusy && this.#link.hasChanged()) {
+    if (this.#lost !== undefined && callee.isBusy && hasChanged(this.#link)) {
       this.finish(stateError(this.#link, "call"));
     }
     if (!this.isAttending) return 0;
@@ -226,7 +228,7 @@ export class CallLayer implements Route {
         if ((mayBeLate || waits > 0) && isPast(deadline)) {
           return this.caller.giveUp(call, lateError());
         }
-        this.#link.endpoint.wait(this.#link, For.FRAMES | For.CALLS, deadline, waits);
+        wait(this.#link, For.FRAMES | For.CALLS, deadline, waits);
       }
     } catch (error) {
       this.caller.giveUp(call, error); // a thread that must not block, for one
@@ -275,7 +277,7 @@ export class CallLayer implements Route {
       if (found === Found.IN_RING) this.caller.giveUp(call, inboxError());
       else if (gone !== undefined) giveUpRest(inc, gone);
       else if (inc.fault !== undefined) this.finish(inc.fault);
-      else if (link.hasChanged()) {
+      else if (hasChanged(link)) {
         gone = stateError(link, "call");
         if (gone !== undefined && (inc.bits & Bit.STOPPED) === 0) load(inc);
         if (gone !== undefined) continue;

@@ -13,48 +13,23 @@ import { MailboxSide } from "../mailbox/side.ts";
 import type { Incoming } from "../pipe/incoming.ts";
 import { Link } from "../pipe/link.ts";
 import type { Outgoing, Send } from "../pipe/outgoing.ts";
-import type { Endpoint, Waiter } from "../wait/endpoint.ts";
 import type { Section } from "./sab_wire.ts";
 
 /** The link of one end. */
 export class MailboxLink extends Link {
+  override readonly peers: readonly number[] = [];
   readonly #side: MailboxSide;
+  readonly #reader: PartReader;
   /** Takes a burst. See `Source`. */
   readonly next: (mayLoad: boolean) => unknown[] | undefined;
 
   /** @throws {SegmentError} `mailbox.size` if the section is too small or not aligned to 4. */
   constructor(section: Section, index: number, maxMessageSize: number) {
     const side = new MailboxSide(section, index === 0 ? "write" : "read", {});
-    let isAsleep = false;
-    const endpoint = {
-      waiters: [],
-      spinner: side.spinner,
-      // A state of the mailbox is an error of what looks at whose turn it is.
-      isLinked: () => true,
-      hasChanged: () => side.closed,
-      bell: () => 0,
-      wait: (waiter: Waiter, asks: number, deadline: number, waits: number) => {
-        waiter.prepare(asks);
-        return side.wait(deadline, waits);
-      },
-      // Each sleep of a side keeps the event loop alive, and ends after a slice.
-      listen: (_bell: number, waiter: Waiter) => {
-        if (isAsleep) return;
-        isAsleep = true;
-        side.waitAsync(Infinity, undefined).then(() => {
-          isAsleep = false;
-          waiter.tend();
-        });
-      },
-      close: () => {
-        reader.drop();
-        side.close();
-      },
-    };
-    super(endpoint as unknown as Endpoint, 0);
+    super(side.endpoint, 0);
     this.#side = side;
-    const reader = new PartReader(side, maxMessageSize);
-    this.next = () => reader.take();
+    this.#reader = new PartReader(side, maxMessageSize);
+    this.next = () => this.#reader.take();
     const writer = new PartWriter(side);
     let parts: Parts | undefined;
     const isOut = index === 0;
@@ -62,7 +37,7 @@ export class MailboxLink extends Link {
     // The peer's cursor has moved when the signal is not its turn.
     const end = {
       link: this,
-      endpoint,
+      endpoint: side.endpoint,
       words: side.words,
       other: layout.MAILBOX_SIGNAL_WORD,
       wants: layout.MAILBOX_RESERVED_OFFSET >> 2,
@@ -95,8 +70,8 @@ export class MailboxLink extends Link {
   /** There is no word to arm: each turn is passed with a wake. */
   override arm(): void {}
 
-  override tend(): void {
-    super.tend();
-    if (this.asks === 0) this.#side.endAsyncWait();
+  override leave(): void {
+    this.#reader.drop();
+    this.#side.close();
   }
 }

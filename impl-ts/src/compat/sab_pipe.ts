@@ -26,6 +26,8 @@ import {
 } from "./sab_queue.ts";
 import { isRingEndGone, RingLink } from "./sab_ring.ts";
 import { disposedError, isClosing, openSegment, ringCapacity, type WireName } from "./sab_wire.ts";
+import { hasChanged } from "../wait/state.ts";
+import { learns, slept, spinForAnswer } from "../wait/spin.ts";
 
 /**
  * What this layer adds to the parameters of the original.
@@ -267,7 +269,7 @@ export class SABPipe<T = any> {
   /** Whether either end was destroyed. */
   isDisposed(): boolean {
     const link = this.#link;
-    return this.i32 === null || link!.endpoint.hasChanged(link!.peer) ||
+    return this.i32 === null || hasChanged(link!) ||
       link!.incoming !== undefined && hasEnded(link!.incoming);
   }
 
@@ -529,7 +531,7 @@ export class SABPipe<T = any> {
     const link = this.#link!;
     const burst = link.next(mayLoad);
     if (!burst) return undefined;
-    if (this.#asleep > 0) link.endpoint.spinner.slept(now() - this.#asleep);
+    if (this.#asleep > 0) slept(link.endpoint.spinner, now() - this.#asleep);
     this.#asleep = 0;
     // The link gives a burst oldest first. All of its messages are newer than those in the queue.
     const newer = (burst as T[]).reverse();
@@ -609,12 +611,11 @@ export class SABPipe<T = any> {
    */
   #findAnswer(): boolean {
     const link = this.#link!;
-    const { spinner } = link.endpoint;
     const writer = this.#writer;
     const isDue = this.#isDelivering && this.#streak > STREAK &&
       noteAsked(link.incoming!, writer && writer.#link!.outgoing) && turn.listening < 2;
-    const isFound = isDue && spinner.spinForAnswer(link, For.MESSAGES);
-    this.#asleep = isDue && !isFound && spinner.learns ? now() : 0;
+    const isFound = isDue && spinForAnswer(link, For.MESSAGES);
+    this.#asleep = isDue && !isFound && learns(link.endpoint.spinner) ? now() : 0;
     return isFound && this.#isReady();
   }
 }

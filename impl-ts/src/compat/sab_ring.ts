@@ -13,7 +13,7 @@ import { Incoming, Mode, pull } from "../pipe/incoming.ts";
 import { Link } from "../pipe/link.ts";
 import { Outgoing } from "../pipe/outgoing.ts";
 import { Bit } from "../ring/side.ts";
-import { Endpoint } from "../wait/endpoint.ts";
+import { attachEndpoint } from "../wait/endpoint.ts";
 import { isFinal, stateOf } from "../wait/state.ts";
 
 /** Whether an end of the ring was closed or marked failed by an earlier owner, which is final. */
@@ -26,7 +26,7 @@ export function isRingEndGone({ control }: Segment, index: number): boolean {
 export class RingLink extends Link {
   /** @throws {SegmentError} `segment.endpoint` if another object has this end. */
   constructor(segment: Segment, index: number, maxMessageSize: number) {
-    super(new Endpoint(segment, index), 1 - index);
+    super(attachEndpoint(segment, index), 1 - index);
     const channel = segment.channels[0]!;
     if (index === 0) new Outgoing(this, channel, {});
     else new Incoming(this, channel, { maxMessageSize });

@@ -29,8 +29,8 @@ import { closedError, ownError, peerError } from "../pipe/tend.ts";
 import { fanoutRecord } from "../memory/fanout.ts";
 import type { Channel } from "../memory/plan.ts";
 import type { Waitable } from "../wait/waitable.ts";
-import { type Endpoint, hasLeft } from "../wait/endpoint.ts";
-import { markFailed } from "../wait/state.ts";
+import { type Endpoint, look } from "../wait/endpoint.ts";
+import { hasLeft, isLinked, markFailed, ring } from "../wait/state.ts";
 
 /** What `take` returns: a message's value, the message as it is, or the size of a copy of it. */
 export const VALUE = 0;
@@ -154,10 +154,6 @@ export class FanoutInlet implements Waitable {
       !this.#isJoined || this.place.hasMore;
   }
 
-  lookAround(): boolean {
-    return this.link.endpoint.hasChanged(this.peer);
-  }
-
   arm(): void {
     this.#arms++;
     this.#setWant(true);
@@ -177,7 +173,7 @@ export class FanoutInlet implements Waitable {
 
   /** Sets or clears this reader's bit in `readers_want`. [fanout.ask] */
   #setWant(isOn: boolean): void {
-    if (this.link.isClosed || this.#fault !== undefined || this.link.endpoint.isDetached) return;
+    if (this.link.isClosed || this.#fault !== undefined || !this.link.endpoint.words.length) return;
     if (isOn) Atomics.or(this.place.control, this.#want, this.#bit);
     else Atomics.and(this.place.control, this.#want, ~this.#bit);
   }
@@ -192,10 +188,10 @@ export class FanoutInlet implements Waitable {
     this.#isJoined = false;
     const place = this.place;
     this.#batch = [];
-    if (this.link.endpoint.isDetached) return;
+    if (!this.link.endpoint.words.length) return;
     Atomics.store(place.control, place.record + HEAD, place.head = 0); // [fanout.leave]
     if (Atomics.exchange(place.control, place.record + WRITER_WANTS, 0) !== 0) this.#ring();
-    this.link.endpoint.look(); // a pending `readAsync` must find that this end has left
+    look(this.link.endpoint); // a pending `readAsync` must find that this end has left
   }
 
   /** Mode `hold`: the writer counts this reader, which reads all that is written from now on. */
@@ -237,7 +233,7 @@ export class FanoutInlet implements Waitable {
       raise(closedError(link, "read") ?? this.#fault);
     }
     const { endpoint } = link;
-    if (!endpoint.isLinked(link.peer) && hasLeft(endpoint)) raise(ownError(link, "read"));
+    if (!isLinked(link) && hasLeft(endpoint)) raise(ownError(link, "read"));
     if (this.isEnded || this.#isJoined) return;
     if (!this.place.isLossy) throw new TypeError("Cannot read fanout: this end has left it");
     this.#begin();
@@ -461,7 +457,7 @@ export class FanoutInlet implements Waitable {
   }
 
   #ring(): void {
-    this.link.endpoint.ring(this.link.peer);
+    ring(this.link.endpoint, this.link.peer);
   }
 
   /** Marks the writer failed for a fault. Returns the error of this call and of all later ones. */

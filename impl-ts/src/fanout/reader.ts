@@ -21,10 +21,11 @@ import type { Channel } from "../memory/plan.ts";
 import { Turns, waitFor, waitForAsync } from "../wait/waitable.ts";
 import {
   attachEndpoint,
-  Endpoint,
+  type Endpoint,
   type EndpointOptions,
   requireVacant,
   type Stats,
+  statsOf,
 } from "../wait/endpoint.ts";
 
 /**
@@ -141,7 +142,7 @@ export class FanoutReader<T = unknown> {
 
   /** What this endpoint has counted since it attached. */
   get stats(): Stats {
-    return this.#inlet.link.endpoint.stats;
+    return statsOf(this.#inlet.link.endpoint);
   }
 
   /** The tag of the message that was read last. */

@@ -9,7 +9,7 @@ import { layout } from "../memory/layout.ts";
 import { fanoutReader } from "../memory/fanout.ts";
 import type { Waitable } from "../wait/waitable.ts";
 import type { Endpoint } from "../wait/endpoint.ts";
-import { markFailed, stateOf } from "../wait/state.ts";
+import { markFailed, stateOf, stateWord } from "../wait/state.ts";
 
 // V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const FLOOR = layout.FANOUT_FLOOR_WORD;
@@ -66,7 +66,7 @@ export class SlowReaders implements Waitable {
     this.#least = published;
     for (let record = 0; record < held.length; record++) {
       if (this.#gone[record]) continue;
-      const state = stateOf(this.#endpoint.state(this.#readerOf(record)));
+      const state = stateOf(stateWord(this.#endpoint, this.#readerOf(record)));
       if (state > ATTACHED) {
         this.#gone[record] = true;
         continue;
@@ -116,10 +116,6 @@ export class SlowReaders implements Waitable {
   look(): boolean {
     const at = RECORDS + this.#holder * RECORD_WORDS + HEAD;
     return Atomics.load(this.#control, at) !== this.#heads[this.#holder];
-  }
-
-  lookAround(): boolean {
-    return this.#endpoint.hasChanged(this.peer);
   }
 
   /** Asks the slowest reader to ring when it has passed `need`. [fanout.writer_asks] */

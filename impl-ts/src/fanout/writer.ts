@@ -29,12 +29,13 @@ import { type Channel, requireInteger } from "../memory/plan.ts";
 import { Turns, waitFor, waitForAsync } from "../wait/waitable.ts";
 import {
   attachEndpoint,
-  Endpoint,
+  type Endpoint,
   type EndpointOptions,
-  hasLeft,
   requireVacant,
   type Stats,
+  statsOf,
 } from "../wait/endpoint.ts";
+import { hasLeft, isLinked, ring } from "../wait/state.ts";
 
 // V8 compiles constants of this module into the machine code, but looks up imported ones each time.
 const TAIL = layout.FANOUT_TAIL_WORD;
@@ -218,7 +219,7 @@ export class FanoutWriter<T = unknown> {
 
   /** What this endpoint has counted since it attached. */
   get stats(): Stats {
-    return this.#link.endpoint.stats;
+    return statsOf(this.#link.endpoint);
   }
 
   /**
@@ -336,8 +337,8 @@ export class FanoutWriter<T = unknown> {
 
   /** Throws the error that takes precedence over a write. [fanout.first_answer] */
   #check(): void {
-    const { endpoint, peer, isClosed } = this.#link;
-    const isWell = !isClosed && endpoint.isLinked(peer); // a writer's link has itself as its peer
+    const { endpoint, isClosed } = this.#link;
+    const isWell = !isClosed && isLinked(this.#link); // a writer's link has itself as its peer
     if (!isWell && (isClosed || hasLeft(endpoint))) raise(ownError(this.#link, "write"));
     if (this.#isEnded) throw new MillraceError("pipe.ended", "Cannot write: this end has ended");
     if (this.#isEncoding) throw new TypeError("Cannot write: a value is being encoded");
@@ -444,7 +445,7 @@ export class FanoutWriter<T = unknown> {
         const bit = 31 - Math.clz32(bits);
         bits &= ~(1 << bit);
         if (first + bit >= this.readers) continue;
-        endpoint.ring(fanoutReader(endpoint.index, this.segment.endpointCount, first + bit));
+        ring(endpoint, fanoutReader(endpoint.index, this.segment.endpointCount, first + bit));
       }
     }
   }

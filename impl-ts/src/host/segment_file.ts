@@ -31,9 +31,16 @@ import {
 import { Outgoing } from "../pipe/outgoing.ts";
 import { findRings, type PortOptions, requirePortOptions } from "../port/options.ts";
 import { Port } from "../port/port.ts";
-import { Endpoint, type EndpointOptions, lendEndpoint, requireVacant } from "../wait/endpoint.ts";
+import {
+  attachEndpoint,
+  type Endpoint,
+  type EndpointOptions,
+  leaveEndpoint,
+  lendEndpoint,
+  requireVacant,
+} from "../wait/endpoint.ts";
 import type { Mechanism } from "../wait/mechanism.ts";
-import { failEndpoint, stateOf } from "../wait/state.ts";
+import { failEndpoint, stateOf, stateWord } from "../wait/state.ts";
 import { FutexMechanism } from "./futex.ts";
 import { hostCalls } from "./calls.ts";
 import * as files from "./files.ts";
@@ -144,7 +151,7 @@ export class SegmentFile {
       locks.lockRecord(fd, checked.endpoint);
       locks.unlockHeader(fd);
       const { mechanism } = this;
-      this.#endpoint = new Endpoint(this.segment, checked.endpoint, { ...checked, mechanism });
+      this.#endpoint = attachEndpoint(this.segment, checked.endpoint, { ...checked, mechanism });
     } catch (error) {
       this.#mapping.release();
       throw error;
@@ -407,7 +414,7 @@ export class SegmentFile {
   checkPeers(): void {
     if (this.#isClosed) return;
     for (const peer of this.#peers) {
-      const word = this.#endpoint.state(peer);
+      const word = stateWord(this.#endpoint, peer);
       if (stateOf(word) !== layout.ENDPOINT_STATE_ATTACHED) continue;
       // An owner locks before it attaches: attached and not locked means dead, or closed meanwhile.
       if (locks.isRecordLocked(this.#fd, peer)) continue;
@@ -426,7 +433,7 @@ export class SegmentFile {
     this.#user?.close();
     // `revive` may have put another end in the place of the user.
     for (const each of [...this.#endpoint.waiters]) if (each instanceof Link) closeLink(each);
-    this.#endpoint.close();
+    leaveEndpoint(this.#endpoint);
     this.#isClosed = true;
     locks.unlockRecord(this.#fd, this.endpoint);
     this.#mapping.release();

@@ -5,48 +5,46 @@
  * @module
  */
 
-import { failure, forbidden, type MillraceError } from "../error.ts";
+import { failure, type MillraceError } from "../error.ts";
 import { layout, type ReasonCode } from "../memory/layout.ts";
-import {
-  isPast,
-  isShared,
-  type Memory,
-  sleepBlind,
-  throwGone,
-  toRegion,
-} from "../memory/segment.ts";
-import { now } from "../memory/clock.ts";
+import { isPast, isShared, type Memory, throwGone, toRegion } from "../memory/segment.ts";
 import { defaultMechanism, type Mechanism } from "../wait/mechanism.ts";
-import type { EndpointOptions, Stats } from "../wait/endpoint.ts";
-import { type Sight, Spinner } from "../wait/spin.ts";
-import { giveWay } from "../wait/loop.ts";
-import { until } from "../wait/waitable.ts";
-import { makeSleeper, POLL_ASYNC_MS, type Sleeper } from "./sleeper.ts";
+import {
+  type Endpoint,
+  type EndpointOptions,
+  look,
+  makeEndpoint,
+  type Stats,
+  wait,
+} from "../wait/endpoint.ts";
+import { type Sleeping, wakeLater } from "../wait/waitable.ts";
 
 const SIGNAL = layout.MAILBOX_SIGNAL_WORD;
 const STATUS = layout.MAILBOX_STATUS_WORD;
+/** What it waits for. */
+const TURN = 1;
+const ACTIVE = layout.MAILBOX_STATUS_ACTIVE;
 const HEADER_WORDS = layout.MAILBOX_HEADER_SIZE >> 2;
 
 /** One side of a mailbox. It belongs to the thread that created it. */
-export class MailboxSide implements Sight {
+export class MailboxSide implements Sleeping {
   /** The eight words. */
   readonly words: Int32Array;
   /** The byte area. */
   readonly bytes: Uint8Array;
   readonly #verb: "read" | "write";
-  /** The record of the spins of this side. */
-  readonly spinner: Spinner;
+  /** How this side waits: `signal` is its bell, and `status` its state. */
+  readonly endpoint: Endpoint;
+  /** A state of the peer is in `status` too. */
+  readonly peers: readonly number[] = [];
+  readonly isKeeping = true;
+  asks = 0;
+  /** Ends the asynchronous wait under way. */
+  wake: () => void = () => {};
   /** The value of `signal` with which this side sleeps, and the value when it is its turn. */
   readonly theirs: number;
   readonly #mine: number;
   readonly #mechanism: Mechanism;
-  readonly #sleeper: Sleeper;
-  /**
-   * Ends the asynchronous wait under way. Called with false if only the sleep's timeout ended it.
-   */
-  #wake: ((isRung: boolean) => void) | undefined;
-  #parks = 0;
-  #lateWakes = 0;
   #closed = false;
   /** The error that later calls throw after the peer has closed or broken the mailbox. */
   #ended: MillraceError | undefined;
@@ -70,9 +68,8 @@ export class MailboxSide implements Sight {
       ? layout.MAILBOX_SIGNAL_MAY_WRITE
       : layout.MAILBOX_SIGNAL_MAY_READ;
     this.#mechanism = options.mechanism ?? defaultMechanism({ shared: isShared(buffer) });
-    this.spinner = new Spinner(options.spin, this.#mechanism);
-    const woken = (isOver: boolean) => this.#wake?.(!isOver);
-    this.#sleeper = makeSleeper(this.#mechanism, this.words, SIGNAL, woken);
+    const { words } = this;
+    this.endpoint = makeEndpoint(words, SIGNAL, STATUS, ACTIVE, this.#mechanism, options.spin);
   }
 
   /** Whether either side has closed the mailbox, or the peer has broken it. It costs two loads. */
@@ -84,7 +81,8 @@ export class MailboxSide implements Sight {
 
   /** How often this side slept, and how often it woke late. */
   get stats(): Pick<Stats, "parks" | "lateWakes"> {
-    return { parks: this.#parks, lateWakes: this.#lateWakes };
+    const { parks, lateWakes } = this.endpoint;
+    return { parks, lateWakes };
   }
 
   /**
@@ -145,19 +143,24 @@ export class MailboxSide implements Sight {
     if (this.#closed) return;
     this.#closed = true;
     this.#shut();
-    this.endAsyncWait();
+    look(this.endpoint);
   }
 
-  /** Whether `signal` no longer says that it is the peer's turn. */
+  prepare(asks: number): number {
+    return asks;
+  }
+
+  /** Whether `signal` no longer says that it is the peer's turn, or the memory is gone. */
   sees(): boolean {
-    return Atomics.load(this.words, SIGNAL) !== this.theirs;
+    return !this.words.length || Atomics.load(this.words, SIGNAL) !== this.theirs;
   }
 
-  /**
-   * Whether `status` ends the wait. After a plain store of the original, only `status` may tell.
-   */
-  hasChanged(): boolean {
-    return Atomics.load(this.words, STATUS) !== layout.MAILBOX_STATUS_ACTIVE;
+  // There is no word to arm: each turn is passed with a wake.
+  arm(): void {}
+  disarm(): void {}
+
+  tend(): void {
+    this.wake();
   }
 
   /**
@@ -169,76 +172,13 @@ export class MailboxSide implements Sight {
    */
   wait(deadline: number, waits: number): boolean {
     // Checked first, because a quick peer may have the next part ready at every look.
-    if (isPast(deadline)) return false;
-    const spinner = this.spinner;
-    const isFound = spinner.blocks
-      ? this.sees() || this.hasChanged() || // [mailbox.spin]
-        (spinner.isDue() && spinner.spin(this, 0, spinner.budget, deadline))
-      : this.#looks(waits);
-    if (isFound) return true;
-    for (;;) {
-      const left = deadline - now();
-      if (!(left > 0)) return false;
-      // [mailbox.recheck]
-      const isOver = this.#sleep(Math.min(left, layout.WAIT_SLICE_MS)) === false;
-      if (!this.sees() && !this.hasChanged()) continue;
-      if (isOver && layout.WAIT_SLICE_MS <= left) this.#lateWakes++;
-      return true;
-    }
+    // [mailbox.spin] [mailbox.recheck]
+    return !isPast(deadline) && wait(this, TURN, deadline, waits);
   }
 
-  /** Looks a few times, on a thread that must not block. [wait.no_block] */
-  #looks(waits: number): boolean {
-    const looks = waits === 0 ? layout.WAIT_NO_BLOCK_LOOKS / 4 : 1;
-    for (let i = 0; i < looks && waits < layout.WAIT_NO_BLOCK_LOOKS / 8; i++) {
-      if (this.sees() || this.hasChanged()) return true;
-    }
-    throw forbidden();
-  }
-
-  /**
-   * Waits like `wait`, but without blocking. It sleeps at most once, so that the caller looks again
-   * after every sleep. Throws the signal's reason if the signal aborts.
-   */
-  async waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
-    signal?.throwIfAborted();
-    if (this.sees() || this.hasChanged()) {
-      await giveWay();
-      signal?.throwIfAborted();
-      return true;
-    }
-    const left = deadline - now();
-    if (!(left > 0)) return false;
-    const ms = Math.min(left, layout.WAIT_SLICE_MS);
-    this.#parks++;
-    const isListening = this.#sleeper.listen(this.theirs, layout.WAIT_SLICE_MS, true);
-    const most = isListening ? ms : Math.min(ms, POLL_ASYNC_MS);
-    const isRung = await until(most, signal, (end) => this.#wake = end);
-    const isSlice = isRung !== true && most === layout.WAIT_SLICE_MS;
-    if (isSlice && (this.sees() || this.hasChanged())) this.#lateWakes++;
-    signal?.throwIfAborted();
-    return true;
-  }
-
-  /** Ends the wait of a pending `waitAsync`. */
-  endAsyncWait(): void {
-    this.#wake?.(true);
-  }
-
-  /**
-   * Sleeps once. Returns false if only the timeout ended a sleep that the peer could have ended.
-   */
-  #sleep(ms: number): boolean | void {
-    this.#parks++;
-    if (this.#sleeper.isAsleep) {
-      // [mailbox.one_waiter] A second sleeper on the word could miss the original's wake, which is
-      // meant for one. Only a turn of the event loop could tell whether the asynchronous sleep has
-      // ended.
-      sleepBlind(Math.min(ms, layout.WAIT_POLL_MS));
-    } else {
-      // [mailbox.wait] `signal` held this value when the caller or this wait last loaded it.
-      return this.#mechanism.sleep(this.words, SIGNAL, this.theirs, ms);
-    }
+  /** Waits like `wait`, but without blocking. Throws the signal's reason if the signal aborts. */
+  waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
+    return wakeLater(this, TURN, deadline, signal);
   }
 
   #endClosed(): MillraceError {

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { Endpoint } from "../wait/endpoint.ts";
+import { attachEndpoint } from "../wait/endpoint.ts";
 import { closeEndpoint, failEndpoint } from "../wait/state.ts";
 import { SegmentError } from "../error.ts";
 import { assertCode, codeOf } from "../testing/fixture.ts";
@@ -39,7 +39,7 @@ Deno.test("Segment.format writes the example of the specification", () => {
   wide.set([2, 1, 1280, 0, 0, 2, 1], 2);
   wide.set([1, 0, 1, 512, 512, 1024, 256, 7], 0x180 >> 2);
   assertEquals(bytes, expected);
-  new Endpoint(Segment.attach(words.buffer as SharedArrayBuffer), 0);
+  attachEndpoint(Segment.attach(words.buffer as SharedArrayBuffer), 0);
   wide.set([1, 1, 1], 0x80 >> 2);
   wide[0x100 >> 2] = 1;
   wide[0x98 >> 2] = wide[0x118 >> 2] = 1; // rung by endpoint 0
@@ -251,19 +251,19 @@ Deno.test("an endpoint is attached once, and states change along the table only"
   const segment = Segment.allocate(PIPE);
   const state = segment.words(128 + layout.ENDPOINT_STATE_OFFSET, 4);
   for (const index of [-1, 2, 0.5]) {
-    assertCode(() => new Endpoint(segment, index), "segment.endpoint");
+    assertCode(() => attachEndpoint(segment, index), "segment.endpoint");
   }
   assertEquals(closeEndpoint(segment, 0), false);
-  new Endpoint(segment, 0);
+  attachEndpoint(segment, 0);
   assertEquals(state[0], 1);
-  assertCode(() => new Endpoint(segment, 0), "segment.endpoint");
+  assertCode(() => attachEndpoint(segment, 0), "segment.endpoint");
   assertEquals(closeEndpoint(segment, 0), true);
   assertEquals(failEndpoint(segment, 0), false);
   assertEquals(state[0], 2);
-  assertCode(() => new Endpoint(segment, 0), "segment.endpoint");
+  assertCode(() => attachEndpoint(segment, 0), "segment.endpoint");
   assertEquals(failEndpoint(segment, 1, "peer.lost"), true);
   assertEquals(closeEndpoint(segment, 1), false);
-  assertCode(() => new Endpoint(segment, 1), "segment.endpoint");
+  assertCode(() => attachEndpoint(segment, 1), "segment.endpoint");
   assertEquals(segment.words(256 + 4, 4)[0], 3 | (67 << 8));
   assertThrows(() => failEndpoint(segment, 1, "no.such" as "peer.lost"), TypeError);
   assertThrows(() => closeEndpoint(segment, 2), RangeError);

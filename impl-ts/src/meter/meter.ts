@@ -29,7 +29,7 @@ import type { Link } from "../pipe/link.ts";
 import { place } from "../pipe/outgoing.ts";
 import type { PortDelivery } from "../port/delivery.ts";
 import type { StreamPort } from "../port/over_stream.ts";
-import type { Stats } from "../wait/endpoint.ts";
+import { type Stats, statsOf } from "../wait/endpoint.ts";
 import { followSystem, microseconds } from "./clock.ts";
 import { IncomingGauge } from "./incoming.ts";
 import { OutgoingGauge, overLink } from "./outgoing.ts";
@@ -127,7 +127,7 @@ export class Meter {
       throwCannot("meter: it has a meter already");
     }
     this.#link = link;
-    this.#before = endpoint.stats;
+    this.#before = statsOf(endpoint);
     followSystem();
     this.#since = microseconds();
     if (outgoing !== undefined) {
@@ -171,7 +171,7 @@ export class Meter {
   snapshot(): MeterSnapshot {
     followSystem();
     const elapsed = Math.max(0, microseconds() - this.#since);
-    const { index, stats: { wakes, wakesElided, parks } } = this.#link.endpoint;
+    const { index, wakes, wakesElided, parks } = this.#link.endpoint;
     const before = this.#before;
     const perSecond = (count: number) => elapsed === 0 ? 0 : count / elapsed * 1e6;
     return {
@@ -252,7 +252,7 @@ export class Meter {
   reset(): void {
     followSystem();
     this.#since = microseconds();
-    this.#before = this.#link.endpoint.stats;
+    this.#before = statsOf(this.#link.endpoint);
     this.#outgoing?.clear();
     this.#incoming?.clear();
   }

@@ -12,6 +12,7 @@ import { tryReadInto, tryReadMessage } from "../more/raw.ts";
 import { Port } from "../port/port.ts";
 import { openStream } from "../stream/stream.ts";
 import { pipeSegment } from "../testing/fixture.ts";
+import { look } from "../wait/endpoint.ts";
 
 /** The `time` and the kind of each frame in the ring. */
 function framesOf(
@@ -295,7 +296,7 @@ Deno.test("tryWrite that finds no room is no stall, and a write that waits is on
   // Each wake of a writer that waits for room makes it look again.
   for (let looks = 0; looks < 5; looks++) {
     clock.pass(100);
-    pipe.here.link.endpoint.look();
+    look(pipe.here.link.endpoint);
     await new Promise((resolve) => setTimeout(resolve));
   }
   assertEquals([pipe.outgoing.stalls, pipe.outgoing.stall.count], [1, 0]);

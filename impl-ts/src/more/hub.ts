@@ -14,14 +14,18 @@ import { type Channel, type Geometry, recordAt, requireInteger } from "../memory
 import { layout } from "../memory/layout.ts";
 import { Selection } from "./select_set.ts";
 import {
+  attachEndpoint,
   Demand,
-  Endpoint,
-  hasLeft,
+  type Endpoint,
+  type HubWaits,
+  leaveEndpoint,
+  look,
   requireVacant,
   type Stats,
+  statsOf,
   type Waiter,
 } from "../wait/endpoint.ts";
-import { closeEndpoint, failEndpoint } from "../wait/state.ts";
+import { closeEndpoint, failEndpoint, hasLeft } from "../wait/state.ts";
 import { store } from "../ring/side.ts";
 import { requireOptions, throwSegmentError } from "../error.ts";
 
@@ -153,7 +157,8 @@ export class Hub<In = unknown, Out = In> {
     requireVacant(segment, HUB);
     const pairs = findPairs(segment);
     this.segment = segment;
-    this.#endpoint = new HubEndpoint(segment, HUB, options);
+    this.#endpoint = attachEndpoint(segment, HUB, options);
+    this.#endpoint.hub = new PortsOfHub(this.#endpoint);
     this.ports = this.#ties.ports = pairs.map(([outgoing, incoming]) => {
       const link = new HubLink(this.#endpoint, outgoing.reader, this.#ties);
       return new Port<In, Out>(link, outgoing, incoming, options);
@@ -209,7 +214,7 @@ export class Hub<In = unknown, Out = In> {
 
   /** What the hub's endpoint has counted since it attached, for all ports together. */
   get stats(): Stats {
-    return this.#endpoint.stats;
+    return statsOf(this.#endpoint);
   }
 
   /**
@@ -242,7 +247,7 @@ export class Hub<In = unknown, Out = In> {
   close(): void {
     this.#ties.closing = true;
     for (const port of this.ports) port.close();
-    this.#endpoint.close();
+    leaveEndpoint(this.#endpoint);
   }
 
   /** The same as `close`. */
@@ -276,43 +281,35 @@ interface Ties {
 /** With more waits than this, only those whose peers rang are looked at. */
 const FEW = 4;
 
-/** The endpoint of a hub: it looks at those ports alone whose clients have rung. */
-class HubEndpoint extends Endpoint {
-  readonly #rung: Rung = new Rung(this.segment, HUB);
-  /** What the clients demanded when all of them were looked at last, or one began to wait since. */
-  #demands = 0;
+/** The waits of a hub: they look at those ports alone whose clients have rung. */
+class PortsOfHub implements HubWaits {
+  readonly #endpoint: Endpoint;
+  readonly #rung: Rung;
 
-  override demands(): number {
-    return this.#demands;
+  constructor(endpoint: Endpoint) {
+    this.#endpoint = endpoint;
+    this.#rung = new Rung(endpoint.segment, HUB);
   }
 
-  override wait(waiter: Waiter, asks: number, deadline: number, waits?: number): boolean {
-    return super.wait(new Whole(waiter, this), asks, deadline, waits);
+  join(waiter: Waiter): Waiter {
+    return new Whole(waiter);
   }
 
-  override listen(bell: number, more?: Waiter): void {
-    for (const link of this.waiters) { // [port.hub_publish]
+  publish(): void {
+    for (const link of this.#endpoint.waiters) { // [port.hub_publish]
       if (!(link instanceof Link) || !owes(link)) continue;
       store(link.outgoing!);
       store(link.incoming!);
     }
-    if (more !== undefined) this.#demands |= more.demands();
-    super.listen(bell);
   }
 
-  override wake(): void {
+  choose(): ((waiter: Waiter) => boolean) | undefined {
+    const { waiters, demands } = this.#endpoint;
     // A peer that cannot ring has to be looked at each time.
-    const mayBeSome = this.waiters.length > FEW && (this.#demands & Demand.DEAF) === 0 &&
-      !hasLeft(this);
+    const mayBeSome = waiters.length > FEW && (demands & Demand.DEAF) === 0 &&
+      !hasLeft(this.#endpoint);
     const isSome = this.#rung.take(mayBeSome ? layout.WAIT_SLICE_MS : 0);
-    this.look(
-      isSome ? (link) => !(link instanceof Link) || this.#rung.names(link.peer) : undefined,
-    );
-  }
-
-  override look(isMeant?: (waiter: Waiter) => boolean): boolean {
-    if (isMeant === undefined) this.#demands = super.demands();
-    return super.look(isMeant);
+    return isSome ? (link) => !(link instanceof Link) || this.#rung.names(link.peer) : undefined;
   }
 }
 
@@ -347,7 +344,7 @@ class HubLink extends Link {
     if (!closeEndpoint(segment, this.peer, mechanism)) {
       failEndpoint(segment, this.peer, "peer.terminated", mechanism);
     }
-    this.endpoint.look();
+    look(this.endpoint);
   }
 }
 
@@ -356,20 +353,26 @@ class HubLink extends Link {
  * it is waited for too. [port.posted]
  */
 class Whole implements Waiter {
-  readonly #waiter: Waiter;
-  readonly #endpoint: Endpoint;
+  readonly endpoint: Endpoint;
   readonly asks = 0;
+  readonly isKeeping: boolean;
+  readonly #waiter: Waiter;
   /** Those of the other links that have something to place, and what each waits for. */
   #owing: { readonly link: Link; readonly asks: number }[] = [];
 
-  constructor(waiter: Waiter, endpoint: Endpoint) {
+  constructor(waiter: Waiter) {
     this.#waiter = waiter;
-    this.#endpoint = endpoint;
+    this.endpoint = waiter.endpoint;
+    this.isKeeping = waiter.isKeeping;
+  }
+
+  get peers(): readonly number[] {
+    return [...this.#waiter.peers, ...this.#owing.map(({ link }) => link.peer)];
   }
 
   prepare(asks: number): number {
     this.#owing = [];
-    for (const link of this.#endpoint.waiters) {
+    for (const link of this.endpoint.waiters) {
       if (link === this.#waiter || !(link instanceof Link) || !owes(link)) continue;
       const left = link.prepare(0); // [port.hub_publish]
       if (left !== 0) this.#owing.push({ link, asks: left });
@@ -381,10 +384,6 @@ class Whole implements Waiter {
     return this.#waiter.sees(asks) || this.#owing.some(({ link, asks }) => link.sees(asks));
   }
 
-  hasChanged(): boolean {
-    return this.#waiter.hasChanged();
-  }
-
   arm(asks: number): void {
     this.#waiter.arm(asks);
     for (const { link, asks } of this.#owing) link.arm(asks);
@@ -393,10 +392,6 @@ class Whole implements Waiter {
   disarm(asks: number): void {
     this.#waiter.disarm(asks);
     for (const { link, asks } of this.#owing) link.disarm(asks);
-  }
-
-  demands(): number {
-    return this.#owing.reduce((all, { link }) => all | link.demands(), this.#waiter.demands());
   }
 
   tend(): void {}

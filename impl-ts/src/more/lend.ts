@@ -24,7 +24,7 @@ import { closedError, For, stateError, tendSoon } from "../pipe/tend.ts";
 import { isFree, makeSend, type Outgoing, pump, requireWritable } from "../pipe/outgoing.ts";
 import { extentOf } from "../ring/frame.ts";
 import { Bit, hasMoved, placeOf, store } from "../ring/side.ts";
-import type { Waiter } from "../wait/endpoint.ts";
+import { type Endpoint, wait, type Waiter } from "../wait/endpoint.ts";
 
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 /** What is claimed or finished, while it is placed: its payload is in the ring already. */
@@ -169,7 +169,7 @@ export function claim(end: WritingEnd, size: number, options?: ClaimOptions): Pl
     if (place !== undefined) return place;
     const waiter = new ClaimWaiter(end.link, out);
     const isLate = waits > 0 && isPast(deadline);
-    if (isLate || !out.endpoint.wait(waiter, For.ROOM, deadline, waits)) {
+    if (isLate || !wait(waiter, For.ROOM, deadline, waits)) {
       throw timeoutError("claim");
     }
     requireWritable(out); // [pipe.peer_gone] A state may have ended the wait.
@@ -181,12 +181,18 @@ export function claim(end: WritingEnd, size: number, options?: ClaimOptions): Pl
  * and otherwise for anything that the peer gives back.
  */
 class ClaimWaiter implements Waiter {
-  asks = 0;
+  readonly endpoint: Endpoint;
+  readonly peers: readonly number[];
+  readonly isKeeping: boolean;
+  readonly asks = 0;
   readonly #link: Link;
   readonly #out: Outgoing;
   readonly #isQueued: boolean;
 
   constructor(link: Link, out: Outgoing) {
+    this.endpoint = link.endpoint;
+    this.peers = link.peers;
+    this.isKeeping = link.isKeeping;
     this.#link = link;
     this.#out = out;
     this.#isQueued = out.first !== undefined;
@@ -202,20 +208,12 @@ class ClaimWaiter implements Waiter {
     return isFirst || hasMoved(this.#out) || (others !== 0 && this.#link.sees(others));
   }
 
-  hasChanged(): boolean {
-    return this.#link.hasChanged();
-  }
-
   arm(asks: number): void {
     this.#link.arm(asks);
   }
 
   disarm(asks: number): void {
     this.#link.disarm(asks);
-  }
-
-  demands(): number {
-    return this.#link.demands();
   }
 
   tend(): void {} // It only blocks.

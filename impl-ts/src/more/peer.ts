@@ -16,7 +16,7 @@ import {
 } from "../pipe/options.ts";
 import { ownError } from "../pipe/tend.ts";
 import { type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
-import { stateOf } from "../wait/state.ts";
+import { stateOf, stateWord } from "../wait/state.ts";
 
 /**
  * Blocks until the other side has attached. Returns whether it has; false at the timeout. Only this
@@ -79,7 +79,7 @@ export async function waitForPeerAsync(
 }
 
 function isThere({ endpoint, peer }: Link): boolean {
-  return stateOf(endpoint.state(peer)) !== layout.ENDPOINT_STATE_VACANT;
+  return stateOf(stateWord(endpoint, peer)) !== layout.ENDPOINT_STATE_VACANT;
 }
 
 function requireOwn(link: Link): void {
@@ -96,7 +96,6 @@ function arrivalOf(link: Link): Waitable {
   return {
     peer: link.peer,
     look: () => isThere(link) || link.sees(0),
-    lookAround: () => link.hasChanged(),
     arm: () => link.arm(0),
     stayArmed: () => link.arm(0),
     disarm: () => link.disarm(0),

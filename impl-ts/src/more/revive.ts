@@ -18,7 +18,8 @@ import { ownError, peerError } from "../pipe/tend.ts";
 import { accept, append, drop, giveUp, Outgoing, type Send } from "../pipe/outgoing.ts";
 import { Port } from "../port/port.ts";
 import { Bit, load, type Side } from "../ring/side.ts";
-import { generationAt, ringAround, stateOf, vacantWord } from "../wait/state.ts";
+import { generationAt, ringAround, stateOf, stateWord, vacantWord } from "../wait/state.ts";
+import { look } from "../wait/endpoint.ts";
 
 /**
  * Vacates the endpoint of a peer whose owner is dead, so that another thread or process can attach
@@ -75,7 +76,7 @@ export function revive(
   const { endpoint, peer, outgoing, incoming } = link;
   raise(ownError(link, "revive")); // [segment.vacate_peer]
   // [segment.vacate_read] The state is loaded before the ring is searched for unread messages.
-  const word = endpoint.state(peer);
+  const word = stateWord(endpoint, peer);
   const state = stateOf(word);
   if (state !== layout.ENDPOINT_STATE_CLOSED && state !== layout.ENDPOINT_STATE_FAILED) {
     throwCannot("revive: its peer has not closed, and is not marked failed");
@@ -95,7 +96,7 @@ export function revive(
   const next = renew(link, end, options);
   vacate(next, word, before);
   for (const message of accepted) handOn(outgoing!, message, next.link.outgoing!);
-  endpoint.look(); // waits of this endpoint go on, for the next owner
+  look(endpoint); // waits of this endpoint go on, for the next owner
   return next;
 }
 

@@ -21,8 +21,8 @@ import { deadlineOfCall, type WaitOptions } from "../pipe/options.ts";
 import { For } from "../pipe/tend.ts";
 import { Head } from "../ring/frame.ts";
 import { Bit } from "../ring/side.ts";
-import { stateOf } from "../wait/state.ts";
-import { Demand, type Endpoint } from "../wait/endpoint.ts";
+import { hasLeft, stateOf, stateWord } from "../wait/state.ts";
+import { type Endpoint, wait } from "../wait/endpoint.ts";
 import { giveWay } from "../wait/loop.ts";
 import { type Sleeping, wakeLater } from "../wait/waitable.ts";
 import type { Selectable } from "./select.ts";
@@ -64,7 +64,7 @@ export class Selection {
       if (found >= 0) return found;
       for (const each of this.#groups) each.prepare(0);
       if (isPast(deadline)) return -1;
-      group!.endpoint.wait(group!, For.MESSAGES, deadline, waits);
+      wait(group!, For.MESSAGES, deadline, waits);
     }
   }
 
@@ -103,7 +103,7 @@ export class Selection {
     const stop = () => over.abort();
     signal?.addEventListener("abort", stop);
     const waits = this.#groups.map((group) =>
-      wakeLater(group.endpoint, group, For.MESSAGES, deadline, over.signal)
+      wakeLater(group, For.MESSAGES, deadline, over.signal)
     );
     try {
       await Promise.race(waits);
@@ -148,20 +148,23 @@ function shows(incoming: Incoming, mayLoad: boolean): boolean {
 
 /** Whether a state says that nothing more will come. */
 function isOver({ endpoint, peer }: Link): boolean {
-  return !endpoint.isOwn(endpoint.state(endpoint.index)) ||
-    stateOf(endpoint.state(peer)) > layout.ENDPOINT_STATE_ATTACHED;
+  return hasLeft(endpoint) ||
+    stateOf(stateWord(endpoint, peer)) > layout.ENDPOINT_STATE_ATTACHED;
 }
 
 /** The ends of one endpoint. One sleep on its bell waits for all of them. */
 class Group implements Sleeping {
   asks = 0;
+  readonly isKeeping = true;
   readonly endpoint: Endpoint;
+  readonly peers: readonly number[];
   readonly #links: readonly Link[];
   wake: () => void = () => {};
 
   constructor(endpoint: Endpoint, links: readonly Link[]) {
     this.endpoint = endpoint;
     this.#links = links;
+    this.peers = links.map(({ peer }) => peer);
   }
 
   prepare(asks: number): number {
@@ -173,20 +176,12 @@ class Group implements Sleeping {
     return this.#links.some((link) => link.sees(asks));
   }
 
-  hasChanged(): boolean {
-    return this.#links.some((link) => link.hasChanged());
-  }
-
   arm(asks: number): void {
     for (const link of this.#links) link.arm(asks);
   }
 
   disarm(asks: number): void {
     for (const link of this.#links) link.disarm(asks);
-  }
-
-  demands(): number {
-    return this.#links.reduce((all, link) => all | link.demands(), Demand.KEPT);
   }
 
   tend(): void {

@@ -6,7 +6,7 @@
 
 import type { Segment } from "../memory/segment.ts";
 import { Bit } from "../ring/side.ts";
-import { attachEndpoint, requireVacant, type Stats } from "../wait/endpoint.ts";
+import { attachEndpoint, requireVacant, type Stats, statsOf } from "../wait/endpoint.ts";
 import { hasEnded, Incoming, Mode, read, readAsync, tryRead } from "./incoming.ts";
 import { closeLink, Link } from "./link.ts";
 import {
@@ -90,7 +90,7 @@ export class Writer<T = unknown> {
 
   /** What this endpoint has counted since it attached. */
   get stats(): Stats {
-    return this.link.endpoint.stats;
+    return statsOf(this.link.endpoint);
   }
 
   /** Writes one message. Blocks while there is no room for it. See `Port.write`. */
@@ -211,7 +211,7 @@ export class Reader<T = unknown> {
 
   /** What this endpoint has counted since it attached. */
   get stats(): Stats {
-    return this.link.endpoint.stats;
+    return statsOf(this.link.endpoint);
   }
 
   /** The kind of the message that was read last. */

@@ -36,6 +36,9 @@ import {
   type WaitOptions,
 } from "./options.ts";
 import { closedError, type Delivery, For, giveWayAtTimes, stateError, tendSoon } from "./tend.ts";
+import { hit, pays } from "../wait/spin.ts";
+import { isLinked } from "../wait/state.ts";
+import { wait } from "../wait/endpoint.ts";
 
 /** How a message is taken. */
 export const enum Mode {
@@ -376,7 +379,7 @@ export function read(inc: Incoming, mode: Mode, options: WaitOptions | undefined
     }
     if (waits === 0) deadline = deadlineOf(options);
     else if (isPast(deadline)) return undefined;
-    if (!inc.endpoint.wait(inc.link, For.MESSAGES, deadline, waits)) return undefined;
+    if (!wait(inc.link, For.MESSAGES, deadline, waits)) return undefined;
   }
 }
 
@@ -387,10 +390,10 @@ export function read(inc: Incoming, mode: Mode, options: WaitOptions | undefined
 export function glance(inc: Incoming, outgoing?: Outgoing): boolean {
   const { spinner } = inc.endpoint;
   let looks = noteAsked(inc, outgoing) ? Limit.GLANCES : Limit.GLANCES / 16;
-  if (!spinner.blocks || !spinner.pays) return false;
+  if (!spinner.blocks || !pays(spinner)) return false;
   while (looks-- > 0) {
     if (!hasMoved(inc)) continue;
-    spinner.hit();
+    hit(spinner);
     return true;
   }
   return false;
@@ -414,7 +417,7 @@ export function tryRead(inc: Incoming, mode: Mode): unknown {
     if (taken !== undefined || hasEnded(inc)) return taken;
     if (gone) throw giveUpRest(inc, gone);
     // Mostly both ends are attached, and there is no error to look for.
-    if (inc.bits === 0 && inc.endpoint.isLinked(inc.peer)) return undefined;
+    if (inc.bits === 0 && isLinked(inc)) return undefined;
     gone = stateError(inc.link, "read");
     if (!gone) return undefined;
     load(inc);

@@ -8,7 +8,14 @@
 
 import { layout } from "../memory/layout.ts";
 import { hasMoved, stop, store, want } from "../ring/side.ts";
-import { Demand, type Endpoint, type Waiter } from "../wait/endpoint.ts";
+import {
+  bellOf,
+  type Endpoint,
+  finds,
+  leaveEndpoint,
+  listen,
+  type Waiter,
+} from "../wait/endpoint.ts";
 import { giveWay, SETTLED } from "../wait/loop.ts";
 import { empty, fill, hasMore, type Incoming, mayGoOn, rejectAll, serve } from "./incoming.ts";
 import { drop, giveUpAll, type Outgoing, pump } from "./outgoing.ts";
@@ -19,6 +26,7 @@ export class Link implements Waiter {
   readonly endpoint: Endpoint;
   /** Index of the endpoint at the other end. */
   readonly peer: number;
+  readonly peers: readonly number[];
   asks = 0;
   /** Whether `close` was called on this end. */
   isClosed = false;
@@ -40,6 +48,7 @@ export class Link implements Waiter {
   constructor(endpoint: Endpoint, peer: number) {
     this.endpoint = endpoint;
     this.peer = peer;
+    this.peers = [peer];
     endpoint.waiters.push(this);
   }
 
@@ -66,10 +75,6 @@ export class Link implements Waiter {
     return (asks & For.ROOM) !== 0 && (outgoing!.first === undefined || hasMoved(outgoing!));
   }
 
-  hasChanged(): boolean {
-    return this.endpoint.hasChanged(this.peer);
-  }
-
   arm(asks: number): void {
     const { incoming, outgoing } = this;
     if (asks & For.FRAMES) { // [wait.reader_asks]
@@ -84,10 +89,6 @@ export class Link implements Waiter {
     if (left & For.ROOM) want(this.outgoing!, 0);
   }
 
-  demands(): number {
-    return this.endpoint.demandsOf(this.peer) | (this.isKeeping ? Demand.KEPT : 0);
-  }
-
   /** Makes the link of the same endpoint to the next owner of the peer's. */
   again(): Link {
     return new Link(this.endpoint, this.peer);
@@ -99,7 +100,7 @@ export class Link implements Waiter {
 
   /** Tells the peer that this end is closed. */
   leave(): void {
-    this.endpoint.close();
+    leaveEndpoint(this.endpoint);
   }
 
   /**
@@ -126,16 +127,16 @@ export class Link implements Waiter {
     asks |= this.prepare(0);
     noteKeeping(this);
     if (asks === 0) return;
-    const bell = endpoint.bell(); // [wait.bell_first]
+    const bell = bellOf(endpoint); // [wait.bell_first]
     this.arm(asks);
-    if (asks !== For.STATE && (this.sees(asks) || this.hasChanged())) { // [wait.recheck]
+    if (asks !== For.STATE && finds(this, asks)) { // [wait.recheck]
       this.disarm(asks);
       this.isDue = true;
       (giveWay() ?? SETTLED).then(this.tendLater);
     } else {
       this.asks = asks;
       try {
-        endpoint.listen(bell, this);
+        listen(endpoint, bell, this);
       } catch (reason) { // of a mechanism of the application's
         this.asks = 0;
         this.disarm(asks);

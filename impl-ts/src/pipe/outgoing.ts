@@ -34,6 +34,8 @@ import {
   type WriterOptions,
 } from "./options.ts";
 import { closedError, For, giveWayAtTimes, stateError, tendSoon } from "./tend.ts";
+import { isLinked } from "../wait/state.ts";
+import { wait } from "../wait/endpoint.ts";
 
 const HEADER_SIZE = layout.FRAME_HEADER_SIZE;
 const PREAMBLE_SIZE = layout.MESSAGE_PREAMBLE_SIZE;
@@ -240,7 +242,7 @@ function stoppedError({ link, fault }: Outgoing, verb: string): MillraceError | 
 
 /** Throws the first answer that needs no look at the ring, if there is one. [pipe.first_answer] */
 export function requireWritable(out: Outgoing): void {
-  if (out.bits === 0 && out.endpoint.isLinked(out.peer)) return;
+  if (out.bits === 0 && isLinked(out)) return;
   const stopped = stoppedError(out, "write");
   if (stopped) throw stopped;
   if (out.bits & Bit.ENDED) throw failure("pipe.ended", "write: this end has ended");
@@ -346,7 +348,7 @@ export function put(out: Outgoing, message: Send): boolean {
 /** Writes a value. Blocks while there is no room for it. */
 export function write(out: Outgoing, value: unknown, options: WaitOptions | undefined): void {
   const deadline = options === undefined ? Infinity : deadlineOfCall(options);
-  if (out.bits || !out.endpoint.isLinked(out.peer)) requireWritable(out);
+  if (out.bits || !isLinked(out)) requireWritable(out);
   const message = encode(out, value, out.spare);
   if (!put(out, message)) block(out, message, deadline);
 }
@@ -363,7 +365,7 @@ function block(out: Outgoing, message: Send, deadline: number): void {
   for (let waits = 0; !pump(out) && !message.isSettled; waits++) {
     try {
       const isLate = waits > 0 && isPast(deadline);
-      if (isLate || !out.endpoint.wait(out.link, For.ROOM, deadline, waits)) {
+      if (isLate || !wait(out.link, For.ROOM, deadline, waits)) {
         throw timeoutError("write");
       }
     } catch (reason) {
@@ -457,7 +459,7 @@ export function promiseOf(
  * when it is in the ring, or with the reason why it will not come there.
  */
 export function accept(out: Outgoing, message: Send, settle: (reason?: unknown) => void): void {
-  if (out.bits === 0 && out.endpoint.isLinked(out.peer) && put(out, message)) {
+  if (out.bits === 0 && isLinked(out) && put(out, message)) {
     message.isSettled = true;
     return settle();
   }
@@ -516,7 +518,7 @@ function remove(out: Outgoing, message: Send): void {
 export function pump(out: Outgoing): boolean {
   if (out.bits & (Bit.LENT | Bit.ENCODING)) return out.first === undefined;
   out.mayLoad = true;
-  if (out.first && !out.endpoint.isLinked(out.peer)) {
+  if (out.first && !isLinked(out)) {
     const reason = stoppedError(out, "write") ?? stateError(out.link, "write");
     if (reason) drop(out, reason);
   }

@@ -7,6 +7,7 @@
 
 import { describe, failure, type MillraceError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
+import { recordAt } from "../memory/plan.ts";
 import { goneError } from "../memory/segment.ts";
 import { Bit } from "../ring/side.ts";
 import { giveWay, keepAlive, SETTLED } from "../wait/loop.ts";
@@ -83,12 +84,14 @@ export function stateError(link: Link, verb: string): MillraceError | undefined 
 
 function errorOf(link: Link, verb: string, isOwn: boolean): MillraceError | undefined {
   const { endpoint, peer } = link;
-  if (endpoint.isDetached) return closedError(link, verb) ?? goneError();
+  if (!endpoint.segment) return closedError(link, verb); // a mailbox tells its states itself
+  if (!endpoint.words.length) return closedError(link, verb) ?? goneError();
   // [segment.state_invalid] The peer's first word that is final, or invalid, counts from then on.
-  const word = isOwn ? endpoint.state(endpoint.index) : link.final || endpoint.state(peer);
+  const at = isOwn ? endpoint.state : recordAt(peer) + layout.ENDPOINT_STATE_WORD;
+  const word = !isOwn && link.final || Atomics.load(endpoint.words, at);
   const state = stateOf(word);
   if (isOwn) {
-    if (link.isClosed || endpoint.isOwn(word)) return closedError(link, verb);
+    if (link.isClosed || word === endpoint.attached) return closedError(link, verb);
   } else {
     if (state <= layout.ENDPOINT_STATE_ATTACHED) return undefined;
     link.final = word;

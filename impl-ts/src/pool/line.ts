@@ -55,6 +55,7 @@ import {
   sizeOf,
   writeAlone,
 } from "./list.ts";
+import { isLinked } from "../wait/state.ts";
 
 const DATA = layout.FRAME_KIND_DATA;
 /** Milliseconds of work after which the event loop turns. */
@@ -261,13 +262,13 @@ export class Line implements Delivery {
 
   /** Throws if nothing can be written any more. */
   #requireOpen(): void {
-    const { bits, endpoint, peer, fault } = this.outgoing;
+    const { bits, fault } = this.outgoing;
     if (this.#lost) throw this.#lost;
     if (bits & (Bit.STOPPED | Bit.ENDED)) {
       throw closedError(this.#link, "run tasks") ?? fault ??
         failure("pipe.ended", "run tasks: this end has ended");
     }
-    const gone = endpoint.isLinked(peer) ? undefined : stateError(this.#link, "run tasks");
+    const gone = isLinked(this.#link) ? undefined : stateError(this.#link, "run tasks");
     if (gone) throw gone;
   }
 
@@ -376,7 +377,7 @@ export class Line implements Delivery {
     try {
       if (inc.fault !== undefined) return this.finish(inc.fault);
       if (inc.bits & Bit.ENDED) return this.finish(undefined);
-      if (inc.endpoint.isLinked(inc.peer)) return;
+      if (isLinked(inc)) return;
       const gone = stateError(link, "run tasks");
       if (!gone) return;
       load(inc);

@@ -25,6 +25,9 @@ import type { Outgoing } from "../pipe/outgoing.ts";
 import { Bit, load } from "../ring/side.ts";
 import { nextTask, SETTLED, turn } from "../wait/loop.ts";
 import { PortEvent, type PortListener, type PortListenerOptions } from "./events.ts";
+import { finds } from "../wait/endpoint.ts";
+import { hasChanged } from "../wait/state.ts";
+import { learns, slept, spinForAnswer } from "../wait/spin.ts";
 
 /**
  * How many messages listeners get before the event loop turns. What all ports of a thread deliver
@@ -159,9 +162,9 @@ function tend(this: PortDelivery): number {
   if (takers.length > 0) asks &= For.CALLS; // they come first
   else if (state === Is.HEARD) asks |= For.MESSAGES;
   const isThere = link.sees(asks) || (asks & For.FRAMES) !== 0 &&
-      ((state & Is.OVER) === 0 && link.hasChanged() || queue[0] instanceof MillraceError);
+      ((state & Is.OVER) === 0 && hasChanged(link) || queue[0] instanceof MillraceError);
   if (isThere) {
-    if (this.asleep > 0) link.endpoint.spinner.slept(now() - this.asleep);
+    if (this.asleep > 0) slept(link.endpoint.spinner, now() - this.asleep);
     this.asleep = 0;
     this.bits |= Is.RUNNING;
     SETTLED.then(this.next);
@@ -192,7 +195,7 @@ export function lookOut(delivery: PortDelivery): void {
       const isUnread = found === Found.IN_RING && route?.refuse() !== true;
       if (found === Found.TAKEN || isUnread) return;
       if (gone) return delivery.finish(giveUpRest(incoming, gone));
-      gone = link.hasChanged() ? stateError(link, "read") : undefined;
+      gone = hasChanged(link) ? stateError(link, "read") : undefined;
       if (!gone) return;
       load(incoming); // [pipe.look_again]
     }
@@ -287,15 +290,14 @@ export function isTurnOver({ options }: PortDelivery): boolean {
  */
 export function isAwaiting(delivery: PortDelivery, asks: number): boolean {
   const { link, incoming } = delivery;
-  const { spinner } = link.endpoint;
   const hasAsked = noteAsked(incoming);
   if (!hasAsked && delivery.hops === Tuned.HOPS) {
     delivery.hops--;
     return true;
   }
   const isSpinning = hasAsked && turn.listening < 2;
-  if (isSpinning && (spinner.spinForAnswer(link, asks) || link.sees(asks))) return true;
-  delivery.asleep = isSpinning && spinner.learns ? now() : 0;
+  if (isSpinning && (spinForAnswer(link, asks) || link.sees(asks))) return true;
+  delivery.asleep = isSpinning && learns(link.endpoint.spinner) ? now() : 0;
   return false;
 }
 
@@ -373,7 +375,7 @@ function setListeners(delivery: PortDelivery, listeners: readonly Listener[]): v
   if (isHeard !== ((bits & Is.HEARD) !== 0)) {
     if (!(bits & Is.OVER)) turn.listening += isHeard ? 1 : -1;
     // The job that began to listen comes to its end first, as with a `MessagePort`.
-    if (isHeard && !(bits & Is.RUNNING) && (link.sees(For.MESSAGES) || link.hasChanged())) {
+    if (isHeard && !(bits & Is.RUNNING) && (finds(link, For.MESSAGES))) {
       delivery.bits |= Is.RUNNING;
       nextTask(delivery.next, delivery.keeps);
     }

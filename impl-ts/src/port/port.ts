@@ -37,7 +37,7 @@ import {
   write,
   writeAsync,
 } from "../pipe/outgoing.ts";
-import { attachEndpoint, requireVacant, type Stats } from "../wait/endpoint.ts";
+import { attachEndpoint, requireVacant, type Stats, statsOf } from "../wait/endpoint.ts";
 import {
   callListeners,
   closedOf,
@@ -69,6 +69,7 @@ import {
   type PostOptions,
   requirePortOptions,
 } from "./options.ts";
+import { isLinked } from "../wait/state.ts";
 
 /** A symbol cannot be cloned: Deno and Node then throw a `DataCloneError` with this text. */
 const UNPOSTABLE = /* @__PURE__ */ Symbol(
@@ -291,7 +292,7 @@ export class Port<In = unknown, Out = In> extends EventTarget {
 
   /** What this endpoint has counted since it attached. */
   get stats(): Stats {
-    return this.#link.endpoint.stats;
+    return statsOf(this.#link.endpoint);
   }
 
   /** Index of the endpoint at the other end. */
@@ -566,7 +567,7 @@ function post(
   try {
     send = encode(out, value, out.spare);
     signal?.throwIfAborted();
-    if (out.bits || !out.endpoint.isLinked(out.peer)) requireWritable(out);
+    if (out.bits || !isLinked(out)) requireWritable(out);
     if (overflow === "reject") requireRoom(out, queueLimit);
   } catch (reason) {
     // What the codec throws, at the call; that this end has closed is no mistake of the caller's.

@@ -23,7 +23,8 @@ import { PropertyWriter, requireWriter } from "./writer.ts";
 import { isPast, type Memory, Segment } from "../memory/segment.ts";
 import { requireInteger } from "../memory/plan.ts";
 import { Several, type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
-import { attachEndpoint, type EndpointOptions, hasLeft } from "../wait/endpoint.ts";
+import { attachEndpoint, type EndpointOptions } from "../wait/endpoint.ts";
+import { hasLeft } from "../wait/state.ts";
 
 /**
  * How one end of a group of properties writes and reads values, and how it waits.
@@ -338,7 +339,7 @@ export class SharedProperties<T extends object = Record<string, unknown>> {
   close(): void {
     if (this.#link.isClosed) return;
     closeLink(this.#link);
-    if (this.#link.endpoint.isDetached) return;
+    if (!this.#link.endpoint.words.length) return;
     for (const [name, slots] of this.#slots) {
       if (slots.writer === this.endpoint) this.writer(name as keyof T & string).wake();
     }

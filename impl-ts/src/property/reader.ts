@@ -25,11 +25,11 @@ import { isPast, type Segment } from "../memory/segment.ts";
 import { requireInteger } from "../memory/plan.ts";
 import {
   attachEndpoint,
-  Endpoint,
+  type Endpoint,
   type EndpointOptions,
-  hasLeft,
   requireVacant,
 } from "../wait/endpoint.ts";
+import { hasLeft } from "../wait/state.ts";
 import { type Waitable, waitFor, waitForAsync } from "../wait/waitable.ts";
 
 /**
@@ -332,10 +332,6 @@ class Change implements Waitable {
   /** Whether there is another version. [property.changed] */
   look(): boolean {
     return this.#slots.version() !== this.#slots.seen;
-  }
-
-  lookAround(): boolean {
-    return this.#endpoint.hasChanged(this.peer);
   }
 
   arm(): void {

@@ -21,11 +21,11 @@ import { requireMemory } from "../memory/realm.ts";
 import type { Segment } from "../memory/segment.ts";
 import {
   attachEndpoint,
-  Endpoint,
+  type Endpoint,
   type EndpointOptions,
-  hasLeft,
   requireVacant,
 } from "../wait/endpoint.ts";
+import { hasLeft, ring } from "../wait/state.ts";
 
 /**
  * Which property to open, and how its values are written. The endpoint is that of the property's
@@ -103,7 +103,7 @@ export class PropertyWriter<T = unknown> {
     this.#link = new Link(endpoint, slots.writer);
     this.#codec = codec;
     this.#version = slots.version();
-    this.#ring = (index) => endpoint.ring(index);
+    this.#ring = (index) => ring(endpoint, index);
   }
 
   /**

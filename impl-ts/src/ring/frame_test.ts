@@ -11,7 +11,7 @@ import {
 import { layout } from "../memory/layout.ts";
 import { Port } from "../port/port.ts";
 import { Head, packKind } from "./frame.ts";
-import { Endpoint } from "../wait/endpoint.ts";
+import { attachEndpoint } from "../wait/endpoint.ts";
 import { release, tryPeek } from "../more/lend.ts";
 import { tryReadInto, tryReadMessage } from "../more/raw.ts";
 
@@ -178,7 +178,7 @@ Deno.test("[frame.skip_extension] counts to no size, whichever call takes the me
 
 Deno.test("[frame.skip_extension] so do the inbox and the events of a port", async () => {
   const here = Port.create<Uint8Array>({ capacity: 256, codec: "bytes" });
-  new Endpoint(here.segment, 1);
+  attachEndpoint(here.segment, 1);
   const scribe = new Scribe(here.segment, 1);
   const extended: RawFrame = { flags: 11, extension: 16, payload: [1, 2] };
   while (here.tryWrite(pattern(100)));

@@ -13,7 +13,7 @@ import { layout, reasonName } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { throwGone } from "../memory/segment.ts";
 import type { Endpoint } from "../wait/endpoint.ts";
-import { changeState } from "../wait/state.ts";
+import { changeState, ring } from "../wait/state.ts";
 
 /**
  * Why a call cannot take its usual course, as bits of `Side.bits`: one load of a word that is 0
@@ -108,7 +108,7 @@ export function store(side: Side): void {
   // reverse, so at least one side sees what the other has stored.
   const wants = Atomics.load(words, otherWants);
   const isReached = wants && ((at - (wants & ~layout.WANTS_ARMED)) | 0) >= 0;
-  if (isReached && Atomics.exchange(words, otherWants, 0)) endpoint.ring(side.peer);
+  if (isReached && Atomics.exchange(words, otherWants, 0)) ring(endpoint, side.peer);
   else endpoint.wakesElided++;
 }
 

@@ -20,8 +20,8 @@ import { capacityOf, StreamInlet } from "./inlet.ts";
 import { LocalMechanism } from "./mechanism.ts";
 import { controlFrame, outgoingCapacity, StreamOutlet } from "./outlet.ts";
 import { isStreamSize, type Preface, PrefaceReader, writePreface } from "./preface.ts";
-import { Endpoint } from "../wait/endpoint.ts";
-import { isFinal, markFailed, stateOf } from "../wait/state.ts";
+import { attachEndpoint, type Endpoint, leaveEndpoint } from "../wait/endpoint.ts";
+import { isFinal, markFailed, stateOf, stateWord } from "../wait/state.ts";
 
 /**
  * Options of one side of a stream.
@@ -205,7 +205,7 @@ export class StreamLink<In = unknown, Out = In> {
   #look(): void {
     if (!this.#joint) return;
     const { endpoint, inlet } = this.#joint;
-    const own = endpoint.state(LINK);
+    const own = stateWord(endpoint, LINK);
     if (stateOf(own) === layout.ENDPOINT_STATE_FAILED && !this.#isClosing) {
       // [stream.fail] The port has found a fault in a frame that it has read.
       this.#last ??= controlFrame(layout.STREAM_KIND_FAIL, own >>> layout.REASON_SHIFT);
@@ -226,7 +226,7 @@ export class StreamLink<In = unknown, Out = In> {
     const given = { ...options, capacity: [out, capacityOf(this.#own)] as const, mechanism };
     const memory = new ArrayBuffer(segmentSize(portGeometry(given)));
     const port = Port.create<In, Out>({ ...given, memory, spin: 0 });
-    const endpoint = new Endpoint(port.segment, LINK, { mechanism, spin: 0 });
+    const endpoint = attachEndpoint(port.segment, LINK, { mechanism, spin: 0 });
     const [outgoing, incoming] = port.segment.channels;
     assert(outgoing !== undefined && incoming !== undefined, "a port has two rings");
     const control = {
@@ -244,7 +244,7 @@ export class StreamLink<In = unknown, Out = In> {
   /** The peer has closed. [stream.closed] [stream.hang_up] */
   #closed(): void {
     this.#peerHasEnded = true;
-    if (!this.#isClosing) this.#joint!.endpoint.close();
+    if (!this.#isClosing) leaveEndpoint(this.#joint!.endpoint);
     this.#hasEnded = true;
   }
 
@@ -277,7 +277,7 @@ export class StreamLink<In = unknown, Out = In> {
 
 /** Whether the port has closed, or is marked failed. */
 function isGone({ endpoint }: Ends): boolean {
-  return isFinal(stateOf(endpoint.state(PORT)));
+  return isFinal(stateOf(stateWord(endpoint, PORT)));
 }
 
 /** Has the port ring for what it writes, and for room that is worth a credit. [wait.stay_armed] */

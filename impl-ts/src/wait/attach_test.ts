@@ -8,10 +8,11 @@ import { Reader, Writer } from "../pipe/ends.ts";
 import { portMemory } from "../port/options.ts";
 import { Port } from "../port/port.ts";
 import { Segment } from "../memory/segment.ts";
-import { Endpoint, requireVacant } from "./endpoint.ts";
+import { attachEndpoint, leaveEndpoint, requireVacant } from "./endpoint.ts";
 import { agentMechanism, type Mechanism } from "./mechanism.ts";
 import { closeEndpoint, failEndpoint } from "./state.ts";
 import { waitFor } from "./waitable.ts";
+import { pays } from "./spin.ts";
 
 const STATE = layout.ENDPOINT_STATE_WORD;
 const WAKES = layout.ENDPOINT_WAKES_WORD;
@@ -59,7 +60,7 @@ function changes(run: () => void): string[] {
 
 Deno.test("[segment.attach] [segment.again] the exchange, the words after it, the ring", () => {
   const segment = pipeSegment();
-  const steps = changes(() => new Endpoint(segment, 1));
+  const steps = changes(() => attachEndpoint(segment, 1));
   assertEquals(steps, [
     "load state",
     "exchange state",
@@ -85,7 +86,7 @@ Deno.test("[segment.attach] who loses the exchange stores nothing, and rings", (
         if ((at & 31) === STATE) [words[STATE], words[WAKES]] = [state, wakes];
         return word;
       }) as typeof load;
-      assertCode(() => new Endpoint(segment, 1), "segment.endpoint");
+      assertCode(() => attachEndpoint(segment, 1), "segment.endpoint");
     } finally {
       Atomics.load = load;
     }
@@ -99,7 +100,7 @@ Deno.test("[segment.attach] where the endpoint is not vacant nothing is stored o
     const segment = pipeSegment();
     record(segment, 1)[STATE] = state;
     const before = segment.bytes(0, segment.size).slice();
-    const steps = changes(() => assertCode(() => new Endpoint(segment, 1), "segment.endpoint"));
+    const steps = changes(() => assertCode(() => attachEndpoint(segment, 1), "segment.endpoint"));
     assertEquals([steps, segment.bytes(0, segment.size)], [["load state"], before]);
   }
 });
@@ -108,10 +109,10 @@ Deno.test("[segment.state_low] an endpoint is vacant by its low byte", () => {
   const segment = pipeSegment();
   record(segment, 1)[STATE] = 0x500;
   requireVacant(segment, 1);
-  new Endpoint(segment, 1);
+  attachEndpoint(segment, 1);
   assertEquals(record(segment, 1)[STATE], 0x501); // [segment.again]
   record(segment, 0)[STATE] = 0x501;
-  assertCode(() => new Endpoint(segment, 0), "segment.endpoint");
+  assertCode(() => attachEndpoint(segment, 0), "segment.endpoint");
   assertEquals([closeEndpoint(segment, 0), record(segment, 0)[STATE]], [true, 0x502]);
   record(segment, 1)[STATE] = 0x702;
   assertEquals([failEndpoint(segment, 1), record(segment, 1)[STATE]], [false, 0x702]);
@@ -196,10 +197,10 @@ Deno.test("[segment.claim_checked] what is refused leaves blank memory blank", (
 Deno.test("[pipe.close] who was replaced changes no state, and rings", () => {
   for (const state of [0x101, 0x100, 0x102, 9]) {
     const segment = pipeSegment();
-    const endpoint = new Endpoint(segment, 1);
+    const endpoint = attachEndpoint(segment, 1);
     record(segment, 1)[STATE] = state;
     const before = record(segment, 1)[BELL]!;
-    endpoint.close();
+    leaveEndpoint(endpoint);
     assertEquals([record(segment, 1)[STATE], record(segment, 1)[BELL]], [state, before + 1]);
   }
 });
@@ -263,14 +264,14 @@ Deno.test("[ring.start_again] once vacated, an end begins where its cursor stand
 
 Deno.test("[wait.spin_record] who waits for a peer that is vacant spends no spin on it", () => {
   const segment = pipeSegment();
-  const endpoint = new Endpoint(segment, 1, { spin: 5 });
+  const endpoint = attachEndpoint(segment, 1, { spin: 5 });
   const no = () => false;
-  const what = { peer: 0, look: no, lookAround: no, arm() {}, stayArmed() {}, disarm() {} };
+  const what = { peer: 0, look: no, arm() {}, stayArmed() {}, disarm() {} };
   const wait = (times: number) => {
     for (let i = 0; i < times; i++) waitFor(endpoint, what, performance.now() + 0.1);
-    return endpoint.spinner.pays;
+    return pays(endpoint.spinner);
   };
   assertEquals(wait(10), true);
-  new Endpoint(segment, 0);
+  attachEndpoint(segment, 0);
   assertEquals(wait(10), false);
 });

@@ -9,11 +9,11 @@ import { forbidden, throwCannot, throwSegmentError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isIndex, recordAt } from "../memory/plan.ts";
 import { now } from "../memory/clock.ts";
-import { type Segment, throwGone } from "../memory/segment.ts";
+import type { Segment } from "../memory/segment.ts";
 import { noteTurn, repeat } from "./loop.ts";
-import { defaultMechanism, type Mechanism } from "./mechanism.ts";
-import { Spinner } from "./spin.ts";
-import { changeState, generationAt, ring, ringAround, stateOf } from "./state.ts";
+import { defaultMechanism, type Mechanism, pollingMechanism } from "./mechanism.ts";
+import { budgetOf, isDue, learns, makeSpinner, slept, spin, type Spinner } from "./spin.ts";
+import { changeState, generationAt, hasChanged, ringAround, stateOf } from "./state.ts";
 
 /**
  * What an endpoint has counted since it attached.
@@ -70,22 +70,26 @@ export interface EndpointOptions {
 
 /** Who waits on an endpoint, for things that are bits of its own, `asks`. */
 export interface Waiter {
+  readonly endpoint: Endpoint;
+  /** The endpoints whose states end the wait, and by whose rings it ends. */
+  readonly peers: readonly number[];
   /** What it waits for while the event loop turns; 0 for nothing. */
   asks: number;
+  /** Whether the process lives for it. */
+  readonly isKeeping: boolean;
   /**
    * The chores before any wait: publishes what is finished, gives back what is released, and places
    * what was accepted. Returns `asks`, with what there is to wait for to place the rest.
    */
   prepare(asks: number): number;
-  /** Whether something that is asked for may be there. Looks at no state. */
+  /**
+   * Whether something that is asked for may be there; also if the memory is gone. Looks at no
+   * state.
+   */
   sees(asks: number): boolean;
-  /** Whether a state ends the wait. */
-  hasChanged(): boolean;
   /** Asks the peers to ring for it, or takes that back. */
   arm(asks: number): void;
   disarm(asks: number): void;
-  /** What its peers demand of a sleep: those of `Endpoint.demandsOf`, and `KEPT`. */
-  demands(): number;
   /** Called on the event loop when something may be there. Must not run the application's code. */
   tend(): void;
 }
@@ -100,283 +104,314 @@ export const enum Demand {
   KEPT = 4,
 }
 
-/** One endpoint, owned by the thread that made this object. */
-export class Endpoint {
-  declare readonly segment: Segment;
-  declare readonly index: number;
-  declare readonly mechanism: Mechanism;
-  declare readonly spinner: Spinner;
+/** What a hub adds to the waits of its endpoint. */
+export interface HubWaits {
+  /** What a call that blocks waits for: what it asks for, and what all ports of the hub owe. */
+  join(waiter: Waiter): Waiter;
+  /** Publishes and gives back what its ports owe. [port.hub_publish] */
+  publish(): void;
+  /** The bell rang: which waiters are looked at; all, if it is undefined. */
+  choose(): ((waiter: Waiter) => boolean) | undefined;
+}
+
+/** Where a thread sleeps and is woken: one endpoint, owned by the thread that made this object. */
+export interface Endpoint {
+  readonly segment: Segment;
+  readonly index: number;
   /** Whether the endpoint was vacated before: its rings begin where they stand. [segment.again] */
-  declare readonly isAgain: boolean;
-  /** All who wait on it: one port, or those of a hub. */
-  readonly waiters: Waiter[] = [];
-  // What `stats` tells.
-  wakes = 0;
-  wakesElided = 0;
-  parks = 0;
-  lateWakes = 0;
-  readonly #words: Int32Array;
-  readonly #bell: number;
-  readonly #state: number;
+  isAgain: boolean;
+  readonly mechanism: Mechanism;
+  readonly spinner: Spinner;
+  readonly words: Int32Array;
+  /** Where the bell and the own state stand in the words. */
+  readonly bell: number;
+  readonly state: number;
   /** The own state word while this object has the endpoint. [segment.own_state] */
-  readonly #attached: number;
+  readonly attached: number;
+  /** Milliseconds of the longest sleep. [wait.slice] */
+  readonly sliceMs: number;
+  /** All who wait on it: one port, or those of a hub. */
+  readonly waiters: Waiter[];
+  hub: HubWaits | undefined;
+  /** What all who wait demanded when all were looked at last, and who began to wait since. */
+  demands: number;
+  // What `stats` tells.
+  wakes: number;
+  wakesElided: number;
+  parks: number;
+  lateWakes: number;
   // The one sleep of the event loop, and the timer of its slices. [wait.async_one]
-  #isAsleep = false;
-  #asleepFor = 0;
-  #timerMs = 0;
-  #stopTimer: (() => void) | undefined;
-  // Made once, as a stream sleeps once for each message.
-  readonly #woken = (): void => {
-    this.#isAsleep = false;
-    noteTurn();
-    this.wake();
+  isAsleep: boolean;
+  asleepFor: number;
+  timerMs: number;
+  stopTimer: (() => void) | undefined;
+  /** Made once, as a stream sleeps once for each message. */
+  readonly woken: (how: unknown) => void;
+}
+
+/** Makes the object of an endpoint that this thread has, or of its side of a mailbox. */
+export function makeEndpoint(
+  words: Int32Array,
+  bell: number,
+  state: number,
+  attached: number,
+  mechanism: Mechanism,
+  spin: number | undefined,
+  segment?: Segment,
+  index: number = 0,
+): Endpoint {
+  const isLong = segment && !mechanism.checkPeers;
+  const endpoint: Endpoint = {
+    segment: segment!,
+    index,
+    words,
+    bell,
+    state,
+    attached,
+    sliceMs: isLong ? layout.WAIT_SLICE_ATTACHED_MS : layout.WAIT_SLICE_MS,
+    mechanism,
+    spinner: makeSpinner(spin, mechanism),
+    isAgain: false,
+    waiters: [],
+    hub: undefined,
+    demands: 0,
+    wakes: 0,
+    wakesElided: 0,
+    parks: 0,
+    lateWakes: 0,
+    isAsleep: false,
+    asleepFor: 0,
+    timerMs: 0,
+    stopTimer: undefined,
+    woken: (how) => {
+      endpoint.isAsleep = false;
+      noteTurn();
+      if (look(endpoint, endpoint.hub?.choose()) && how === "timed-out") endpoint.lateWakes++;
+    },
   };
+  return endpoint;
+}
 
-  /**
-   * Takes a vacant endpoint for this thread. [segment.attach]
-   *
-   * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
-   */
-  constructor(segment: Segment, index: number, { spin, mechanism }: EndpointOptions = {}) {
-    const vacant = requireVacant(segment, index);
-    const words = segment.control;
-    const record = recordAt(index);
-    this.segment = segment;
-    this.index = index;
-    this.mechanism = mechanism ??= defaultMechanism(segment);
-    this.spinner = new Spinner(spin, mechanism);
-    this.#words = words;
-    this.#bell = record + layout.ENDPOINT_BELL_WORD;
-    this.#state = record + layout.ENDPOINT_STATE_WORD;
-    this.#attached = vacant | layout.ENDPOINT_STATE_ATTACHED; // [segment.again] Upper bits stay.
-    const isTaken = Atomics.compareExchange(words, this.#state, vacant, this.#attached) !== vacant;
-    if (!isTaken) {
-      // After the state: until then the record is not ours. Peers that look in between poll, and
-      // the ring sends them to look again.
-      Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, mechanism.rings);
-      // This version understands nothing beyond itself. [segment.features]
-      Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, 0);
-    }
-    this.isAgain = generationAt(segment, index) > 0;
-    // Also if somebody else came first, who may have died before its ring.
-    ringAround(segment, index, mechanism);
-    if (isTaken) throwTaken(index);
+/**
+ * Takes a vacant endpoint for this thread, or the one that is lent. [segment.attach]
+ *
+ * @throws {SegmentError} `segment.endpoint` if it does not exist or is not vacant.
+ */
+export function attachEndpoint(
+  segment: Segment,
+  index: number,
+  { spin, mechanism = defaultMechanism(segment) }: EndpointOptions = {},
+): Endpoint {
+  const vacant = requireVacant(segment, index);
+  const { lent, control: words } = segment;
+  if (lent?.index === index) {
+    segment.lent = undefined;
+    return lent as Endpoint;
   }
-
-  /** A copy of the counters. */
-  get stats(): Stats {
-    const { wakes, wakesElided, parks, lateWakes } = this;
-    return { wakes, wakesElided, parks, lateWakes };
+  const record = recordAt(index);
+  const state = record + layout.ENDPOINT_STATE_WORD;
+  const attached = vacant | layout.ENDPOINT_STATE_ATTACHED; // [segment.again] Upper bits stay.
+  const bell = record + layout.ENDPOINT_BELL_WORD;
+  const endpoint = makeEndpoint(words, bell, state, attached, mechanism, spin, segment, index);
+  const isTaken = Atomics.compareExchange(words, state, vacant, attached) !== vacant;
+  if (!isTaken) {
+    // After the state: until then the record is not ours. Peers that look in between poll, and
+    // the ring sends them to look again.
+    Atomics.store(words, record + layout.ENDPOINT_WAKES_WORD, mechanism.rings);
+    // This version understands nothing beyond itself. [segment.features]
+    Atomics.store(words, record + layout.ENDPOINT_FEATURES_WORD, 0);
   }
+  endpoint.isAgain = generationAt(segment, index) > 0;
+  // Also if somebody else came first, who may have died before its ring.
+  ringAround(segment, index, mechanism);
+  return isTaken ? throwTaken(index) : endpoint;
+}
 
-  /** Whether the memory is gone, as that of a `WebAssembly.Memory` that has grown. */
-  get isDetached(): boolean {
-    return !this.#words.length;
-  }
+/** A copy of the counters. */
+export function statsOf({ wakes, wakesElided, parks, lateWakes }: Endpoint): Stats {
+  return { wakes, wakesElided, parks, lateWakes };
+}
 
-  /** The state word of an endpoint, own or peer's, loaded once. */
-  state(index: number): number {
-    if (this.isDetached) throwGone();
-    return Atomics.load(this.#words, recordAt(index) + layout.ENDPOINT_STATE_WORD);
-  }
-
-  /** Whether an own state word is that of this owner. [segment.own_state] */
-  isOwn(word: number): boolean {
-    return word === this.#attached;
-  }
-
-  /** Whether this endpoint and a peer are both attached. */
-  isLinked(peer: number): boolean {
-    // [segment.state_relaxed] Two calls of `Atomics.load` took a tenth of a short write.
-    const words = this.#words;
-    return words[this.#state] === this.#attached &&
-      stateOf(words[recordAt(peer) + layout.ENDPOINT_STATE_WORD]!) ===
-        layout.ENDPOINT_STATE_ATTACHED;
-  }
-
-  /** Whether a state ends a wait for this peer: the own one has changed, or the peer's is final. */
-  hasChanged(peer: number): boolean {
-    const words = this.#words;
-    try {
-      return Atomics.load(words, this.#state) !== this.#attached ||
-        stateOf(Atomics.load(words, recordAt(peer) + layout.ENDPOINT_STATE_WORD)) >
-          layout.ENDPOINT_STATE_ATTACHED;
-    } catch {
-      return true; // the memory is gone
-    }
-  }
-
-  /** What a peer demands of a sleep. */
-  demandsOf(peer: number): number {
-    const words = this.#words;
+/** What the peers of a waiter, and the waiter itself, demand of a sleep. */
+export function demandsOf({ endpoint: { words, mechanism }, peers, isKeeping }: Waiter): number {
+  let demands: number = isKeeping ? Demand.KEPT : 0;
+  for (const peer of peers) {
     const record = recordAt(peer);
-    if (this.isDetached) return Demand.SHORT;
     // [wait.vacant] Its attach will ring, or a slice will end.
-    const state = stateOf(Atomics.load(words, record + layout.ENDPOINT_STATE_WORD));
-    if (state === layout.ENDPOINT_STATE_VACANT) return Demand.SHORT;
+    const isVacant = !words.length || stateOf(
+          Atomics.load(words, record + layout.ENDPOINT_STATE_WORD),
+        ) === layout.ENDPOINT_STATE_VACANT;
+    if (isVacant) demands |= Demand.SHORT;
     // [wait.mechanism] It has to ring the mechanism by which this endpoint sleeps.
-    const wakes = Atomics.load(words, record + layout.ENDPOINT_WAKES_WORD);
-    return wakes & this.mechanism.sleeps ? 0 : Demand.DEAF;
+    else if (!(Atomics.load(words, record + layout.ENDPOINT_WAKES_WORD) & mechanism.sleeps)) {
+      demands |= Demand.DEAF;
+    }
   }
+  return demands;
+}
 
-  /** Wakes an endpoint. */
-  ring(index: number): void {
-    this.wakes++;
-    ring(this.#words, index, this.index, this.mechanism);
+/** Ends an endpoint, and every wait of it. [pipe.close] */
+export function leaveEndpoint(endpoint: Endpoint): void {
+  const { segment, index, mechanism, attached, words } = endpoint;
+  if (words.length) changeState(segment, index, 0, mechanism, attached >>> layout.REASON_SHIFT);
+  look(endpoint);
+}
+
+/**
+ * Blocks until something that the waiter asks for may be there, or a state has changed. False at
+ * the deadline, in milliseconds of `now`. The caller has looked before, in vain. `waits` are those
+ * of its call before this one.
+ *
+ * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
+ */
+export function wait(
+  waiter: Waiter,
+  asks: number,
+  deadline: number,
+  waits: number = 0,
+): boolean {
+  const { endpoint } = waiter;
+  const { spinner, mechanism, words, hub } = endpoint;
+  if (hub) waiter = hub.join(waiter);
+  let all = waiter.prepare(asks);
+  if (!spinner.blocks) {
+    const most = layout.WAIT_NO_BLOCK_LOOKS;
+    for (let looks = waits ? 1 : most / 4; looks-- > 0 && waits < most / 8;) {
+      if (finds(waiter, all)) return true;
+    }
+    throw forbidden();
   }
-
-  /** Ends this endpoint, and every wait of it. [pipe.close] */
-  close(): void {
-    const generation = this.#attached >>> layout.REASON_SHIFT;
-    if (!this.isDetached) changeState(this.segment, this.index, 0, this.mechanism, generation);
-    this.look();
-  }
-
-  /**
-   * Blocks until something that the waiter asks for may be there, or a state has changed. False at
-   * the deadline, in milliseconds of `now`. The caller has looked before, in vain. `waits` are
-   * those of its call before this one.
-   *
-   * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
-   */
-  wait(waiter: Waiter, asks: number, deadline: number, waits: number = 0): boolean {
-    let all = waiter.prepare(asks);
-    const { spinner, mechanism } = this;
-    if (!spinner.blocks) {
-      const most = layout.WAIT_NO_BLOCK_LOOKS;
-      for (let looks = waits ? 1 : most / 4; looks-- > 0 && waits < most / 8;) {
-        if (finds(waiter, all)) return true;
+  // A peer that has not attached takes longer than a spin, and says nothing of those to come.
+  const mayHit = isDue(spinner) && !(demandsOf(waiter) & Demand.SHORT);
+  if (mayHit && spin(waiter, all, budgetOf(spinner), deadline)) return true;
+  // A first look at the clock takes a worker of Node 0.7 ms.
+  const isLearning = learns(spinner);
+  const isTimed = deadline < Infinity || isLearning;
+  const start = isTimed ? now() : 0;
+  for (let time = start;; all = waiter.prepare(asks)) {
+    // [wait.bell_first] What rings after this load keeps us from sleeping.
+    const bell = Atomics.load(words, endpoint.bell);
+    waiter.arm(all);
+    try {
+      // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
+      if (finds(waiter, all)) return true;
+      if (time < deadline) {
+        endpoint.parks++;
+        const demands = demandsOf(waiter);
+        const slice = sliceMs(endpoint, demands);
+        const left = deadline - time;
+        // [mailbox.one_waiter] A second sleeper on a `signal` could miss the original's wake, which
+        // is for one. Only a turn of the event loop could tell whether the first has ended.
+        const isSecond = endpoint.isAsleep && !endpoint.segment;
+        const by = isSecond ? pollingMechanism() : mechanism;
+        const isOver = by.sleep(words, endpoint.bell, bell, Math.min(left, slice));
+        const isLate = isOver === false && !(demands & Demand.DEAF) && slice <= left;
+        if (isLate && finds(waiter, all)) endpoint.lateWakes++;
+        mechanism.checkPeers?.();
       }
-      throw forbidden();
+    } finally {
+      waiter.disarm(all);
     }
-    // A peer that has not attached takes longer than a spin, and says nothing of those to come.
-    const mayHit = spinner.isDue() && !(waiter.demands() & Demand.SHORT);
-    if (mayHit && spinner.spin(waiter, all, spinner.budget, deadline)) return true;
-    // A first look at the clock takes a worker of Node 0.7 ms.
-    const { learns } = spinner;
-    const isTimed = deadline < Infinity || learns;
-    const start = isTimed ? now() : 0;
-    for (let time = start;; all = waiter.prepare(asks)) {
-      // [wait.bell_first] What rings after this load keeps us from sleeping.
-      const bell = Atomics.load(this.#words, this.#bell);
-      waiter.arm(all);
-      try {
-        // [wait.recheck] Without this look, a cursor stored just before the arming is missed.
-        if (finds(waiter, all)) return true;
-        if (time < deadline) {
-          this.parks++;
-          const demands = waiter.demands();
-          const slice = this.#sliceMs(demands);
-          const left = deadline - time;
-          const isOver = mechanism.sleep(this.#words, this.#bell, bell, Math.min(left, slice));
-          const isLate = isOver === false && !(demands & Demand.DEAF) && slice <= left;
-          if (isLate && finds(waiter, all)) this.lateWakes++;
-          mechanism.checkPeers?.();
-        }
-      } finally {
-        waiter.disarm(all);
-      }
-      if (finds(waiter, all)) {
-        if (learns) spinner.slept(now() - start);
-        return true;
-      }
-      if (isTimed) time = now();
-      if (deadline <= time) return false;
+    if (finds(waiter, all)) {
+      if (isLearning) slept(spinner, now() - start);
+      return true;
     }
-  }
-
-  /** The longest sleep, in milliseconds. [wait.slice] [wait.poll] */
-  #sliceMs(demands: number): number {
-    if (demands & Demand.DEAF) return layout.WAIT_POLL_MS;
-    const isShort = demands & Demand.SHORT || this.mechanism.checkPeers;
-    return isShort ? layout.WAIT_SLICE_MS : layout.WAIT_SLICE_ATTACHED_MS;
-  }
-
-  /** The bell, loaded before anything is armed; 0 if the memory is gone. [wait.bell_first] */
-  bell(): number {
-    return this.isDetached ? 0 : Atomics.load(this.#words, this.#bell);
-  }
-
-  /**
-   * Has the event loop sleep for what the waiters ask for. The caller has loaded this value of the
-   * bell, armed, and looked in vain; `_more` is the waiter that asks since then.
-   */
-  listen(bell: number, _more?: Waiter): void {
-    let demands = this.demands();
-    if (!this.#isAsleep && !(demands & Demand.DEAF)) {
-      // No timeout of its own, which took a noticeable part of an echo between two event loops.
-      const isKept = (demands & Demand.KEPT) > 0;
-      const sleep = this.mechanism.sleepAsync(this.#words, this.#bell, bell, Infinity, isKept);
-      if (sleep) {
-        this.#isAsleep = true;
-        this.parks++;
-        sleep.then(this.#woken, this.#woken);
-      } else demands |= Demand.DEAF;
-    }
-    this.#asleepFor = bell;
-    // A timer fires up to 1 ms late, so one that polls has a period that is shorter by that.
-    const ms = this.#sliceMs(demands) - (demands & Demand.DEAF ? 1 : 0);
-    if (ms === this.#timerMs) return;
-    this.#stopTimer?.();
-    this.#timerMs = ms;
-    this.#stopTimer = repeat(ms, () => this.#tick());
-  }
-
-  /** What the peers of all who wait demand of the sleep of the event loop. */
-  demands(): number {
-    let demands = 0;
-    for (const waiter of this.waiters) if (waiter.asks) demands |= waiter.demands();
-    return demands;
-  }
-
-  /** The bell rang: looks at everything. */
-  wake(): void {
-    this.look();
-  }
-
-  /** A slice has ended: looks at everything, liveness included. [wait.liveness] */
-  #tick(): void {
-    if (!this.#isAsked) {
-      this.#stopTimer!();
-      this.#timerMs = 0;
-      return;
-    }
-    this.mechanism.checkPeers?.();
-    // If the bell has moved, its ring was not lost: this event loop has just not come to it yet.
-    const isQuiet = this.#isAsleep && this.bell() === this.#asleepFor;
-    if (this.look() && isQuiet) this.lateWakes++;
-  }
-
-  /**
-   * Looks for what the waiters ask for, or some of them, and has those go on for whom something has
-   * come. The others stay armed. [wait.stay_armed] Returns whether anything has come.
-   */
-  look(isMeant: (waiter: Waiter) => boolean = () => true): boolean {
-    const bell = this.bell();
-    const { waiters } = this;
-    let found = false;
-    for (let i = 0; i < waiters.length; i++) {
-      const waiter = waiters[i]!;
-      if (!waiter.asks || !isMeant(waiter)) continue;
-      if (!this.isDetached) { // if the memory is gone, each finds that out
-        waiter.arm(waiter.asks);
-        if (!finds(waiter, waiter.asks)) continue;
-      }
-      found = true;
-      waiter.tend();
-    }
-    if (this.#isAsked) this.listen(bell);
-    return found;
-  }
-
-  /** Whether anybody waits. */
-  get #isAsked(): boolean {
-    return this.waiters.some(({ asks }) => asks);
+    if (isTimed) time = now();
+    if (deadline <= time) return false;
   }
 }
 
+/** The longest sleep, in milliseconds. [wait.slice] [wait.poll] */
+const sliceMs = (endpoint: Endpoint, demands: number): number =>
+  demands & Demand.DEAF
+    ? layout.WAIT_POLL_MS
+    : demands & Demand.SHORT
+    ? layout.WAIT_SLICE_MS
+    : endpoint.sliceMs;
+
+/** The bell, loaded before anything is armed; 0 if the memory is gone. [wait.bell_first] */
+export const bellOf = ({ words, bell }: Endpoint): number =>
+  words.length ? Atomics.load(words, bell) : 0;
+
+/**
+ * Has the event loop sleep for what the waiters ask for. The caller has loaded this value of the
+ * bell, armed, and looked in vain; `more` is the waiter that asks since then.
+ */
+export function listen(endpoint: Endpoint, bell: number, more?: Waiter): void {
+  endpoint.hub?.publish();
+  if (more) endpoint.demands |= demandsOf(more);
+  let { demands } = endpoint;
+  if (!endpoint.isAsleep && !(demands & Demand.DEAF)) {
+    // No timeout of its own, which took a noticeable part of an echo between two event loops.
+    const isKept = (demands & Demand.KEPT) > 0;
+    const { mechanism, words, woken } = endpoint;
+    const most = endpoint.segment ? Infinity : endpoint.sliceMs; // [mailbox.recheck]
+    const sleep = mechanism.sleepAsync(words, endpoint.bell, bell, most, isKept);
+    if (sleep) {
+      endpoint.isAsleep = true;
+      endpoint.parks++;
+      sleep.then(woken, woken);
+    } else demands |= Demand.DEAF;
+  }
+  endpoint.asleepFor = bell;
+  // A timer fires up to 1 ms late, so one that polls has a period that is shorter by that.
+  const ms = sliceMs(endpoint, demands) - (demands & Demand.DEAF ? 1 : 0);
+  if (ms === endpoint.timerMs) return;
+  endpoint.stopTimer?.();
+  endpoint.timerMs = ms;
+  endpoint.stopTimer = repeat(ms, () => tick(endpoint));
+}
+
+/** A slice has ended: looks at everything, liveness included. [wait.liveness] */
+function tick(endpoint: Endpoint): void {
+  if (!endpoint.waiters.some(({ asks }) => asks)) {
+    endpoint.stopTimer!();
+    endpoint.timerMs = 0;
+    return;
+  }
+  endpoint.mechanism.checkPeers?.();
+  // If the bell has moved, its ring was not lost: this event loop has just not come to it yet. The
+  // signal of a mailbox is the bell and what is waited for.
+  const isQuiet = endpoint.isAsleep &&
+    (!endpoint.segment || bellOf(endpoint) === endpoint.asleepFor);
+  if (look(endpoint) && isQuiet) endpoint.lateWakes++;
+}
+
+/**
+ * Looks for what the waiters ask for, or some of them, and has those go on for whom something has
+ * come. The others stay armed. [wait.stay_armed] Returns whether anything has come.
+ */
+export function look(endpoint: Endpoint, isMeant?: (waiter: Waiter) => boolean): boolean {
+  const { waiters } = endpoint;
+  let bell: number | undefined;
+  if (!isMeant) {
+    endpoint.demands = 0;
+    for (const waiter of waiters) if (waiter.asks) endpoint.demands |= demandsOf(waiter);
+  }
+  let isFound = false;
+  let isLeft = false;
+  for (let i = 0; i < waiters.length; i++) {
+    const waiter = waiters[i]!;
+    const { asks } = waiter;
+    if (!asks) continue;
+    bell ??= bellOf(endpoint);
+    if (isMeant?.(waiter) !== false) {
+      waiter.arm(asks);
+      if (finds(waiter, asks)) {
+        isFound = true;
+        waiter.tend();
+        continue;
+      }
+    }
+    isLeft = true;
+  }
+  if (isLeft) listen(endpoint, bell!);
+  return isFound;
+}
+
 /** Whether something that is asked for may be there, or a state ends the wait. */
-const finds = (waiter: Waiter, asks: number): boolean => waiter.sees(asks) || waiter.hasChanged();
+export const finds = (waiter: Waiter, asks: number): boolean =>
+  waiter.sees(asks) || hasChanged(waiter);
 
 /**
  * Returns the state word of a vacant endpoint; changes nothing.
@@ -394,22 +429,6 @@ export function requireVacant(segment: Segment, index: number): number {
 function throwTaken(index: number): never {
   const why = "it is taken, or none: a port has two ends, a Hub has more";
   throwSegmentError("endpoint", `attach endpoint ${index}: ${why}`);
-}
-
-/** Whether an endpoint is no longer this owner's. */
-export const hasLeft = (endpoint: Endpoint): boolean =>
-  !endpoint.isOwn(endpoint.state(endpoint.index));
-
-/** Takes a vacant endpoint for this thread, or the one that is lent. */
-export function attachEndpoint(
-  segment: Segment,
-  index: number,
-  options?: EndpointOptions,
-): Endpoint {
-  const { lent } = segment;
-  if (lent?.index !== index) return new Endpoint(segment, index, options);
-  segment.lent = undefined;
-  return lent as Endpoint;
 }
 
 /**

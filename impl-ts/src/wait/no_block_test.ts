@@ -14,7 +14,7 @@ import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
 import { Port } from "../port/port.ts";
 import { Writer } from "../pipe/ends.ts";
 import { select } from "../more/select.ts";
-import { Endpoint } from "./endpoint.ts";
+import { attachEndpoint } from "./endpoint.ts";
 import { peek } from "../more/lend.ts";
 import { readMany } from "../more/many.ts";
 
@@ -82,7 +82,7 @@ Deno.test("[wait.no_block] so does one that finds frames and no message at every
 Deno.test("[wait.no_block] so does one that finds room for another part at every look", () => {
   const segment = pipeSegment({ start: 0 });
   const writer = Writer.attach(segment, { codec: "bytes", mechanism });
-  new Endpoint(segment, 1);
+  attachEndpoint(segment, 1);
   const [tail, head] = [layout.RING_TAIL_WORD, layout.RING_HEAD_WORD];
   const words = segment.words(512, 512);
   const takeAll = () => Atomics.store(words, head, words[tail]!);

@@ -2,17 +2,19 @@
 
 import { assertEquals } from "@std/assert";
 import { pipe, withProcessors } from "../testing/fixture.ts";
+import { sight } from "./fixture.ts";
+import { budgetOf, hit, isDue, spin as spinOnce } from "./spin.ts";
 
 /** Looks of one wait for what never comes: of a read that blocks, and of its spin. */
 function looksOf(spin?: number): number[] {
   const { reader } = pipe({ spin });
   const { spinner } = reader.link.endpoint;
-  spinner.hit(); // a fresh one would sleep in its first waits
+  hit(spinner); // a fresh one would sleep in its first waits
   let looks = 0;
-  const sight = { sees: () => ++looks < 0, hasChanged: () => false };
-  if (spinner.isDue()) spinner.spin(sight, 0, spinner.budget, Infinity);
+  const never = sight(() => ++looks < 0)(spinner);
+  if (isDue(spinner)) spinOnce(never, 0, budgetOf(spinner), Infinity);
   const spun = looks;
-  spinner.hit();
+  hit(spinner);
   const { load } = Atomics;
   const { other } = reader.link.incoming!;
   looks = 0;

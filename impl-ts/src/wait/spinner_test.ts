@@ -3,25 +3,34 @@
 import { assert, assertEquals } from "@std/assert";
 import { pipe, watched, withClock } from "../testing/fixture.ts";
 import { ports } from "../port/fixture.ts";
-import { NOTHING, something, THERE } from "./fixture.ts";
-import { type Sight, Spinner } from "./spin.ts";
+import { NOTHING, type Sight, sight, something, THERE } from "./fixture.ts";
+import {
+  budgetOf,
+  isDue,
+  learns,
+  makeSpinner,
+  pays,
+  slept,
+  spin as spinOnce,
+  type Spinner,
+} from "./spin.ts";
 
 const BLOCKS = watched(() => {});
 
 /** A record of an endpoint that was told for how many microseconds it has to spin. */
 function told(us: number): Spinner {
-  return new Spinner(us, BLOCKS);
+  return makeSpinner(us, BLOCKS);
 }
 
 function spin(spinner: Spinner, sight: Sight): boolean {
-  return spinner.spin(sight, 0, spinner.budget, Infinity);
+  return spinOnce(sight(spinner), 0, budgetOf(spinner), Infinity);
 }
 
 /** How many waits sleep at once before a spin is due; each sleep takes so many milliseconds. */
 function waitsUntilDue(spinner: Spinner, sleepMs: number): number {
   for (let waits = 0;; waits++) {
-    if (spinner.isDue()) return waits;
-    spinner.slept(sleepMs);
+    if (isDue(spinner)) return waits;
+    slept(spinner, sleepMs);
   }
 }
 
@@ -32,7 +41,7 @@ Deno.test("[wait.spin_record] what is there at the first look no spin has found"
     for (let i = 0; i < 7; i++) assertEquals(spin(spinner, NOTHING), false);
     assertEquals(spin(spinner, sight), true);
     spin(spinner, NOTHING);
-    return spinner.pays;
+    return pays(spinner);
   };
   assertEquals([goesOnAfter(THERE), goesOnAfter(something())], [false, true]);
   // A try that is due stays due.
@@ -40,22 +49,22 @@ Deno.test("[wait.spin_record] what is there at the first look no spin has found"
   for (let i = 0; i < 8; i++) spin(spinner, NOTHING);
   waitsUntilDue(spinner, 0.1);
   spin(spinner, THERE);
-  assertEquals(spinner.isDue(), true);
+  assertEquals(isDue(spinner), true);
 });
 
 Deno.test("[wait.spin_record] eight misses end the spins, a try that finds starts them", () => {
   const spinner = told(8);
   for (let i = 0; i < 8; i++) {
-    assertEquals([spinner.pays, spinner.isDue()], [true, true]);
+    assertEquals([pays(spinner), isDue(spinner)], [true, true]);
     spin(spinner, NOTHING);
   }
-  assertEquals([spinner.pays, spinner.isDue()], [false, false]);
+  assertEquals([pays(spinner), isDue(spinner)], [false, false]);
   spin(spinner, something());
-  assertEquals([spinner.pays, spinner.isDue()], [true, true]);
+  assertEquals([pays(spinner), isDue(spinner)], [true, true]);
 });
 
 Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now and then", () => {
-  const fresh = () => new Spinner(undefined, BLOCKS);
+  const fresh = () => makeSpinner(undefined, BLOCKS);
   const spinner = fresh();
   const tries = Array.from({ length: 5 }, () => {
     const waits = waitsUntilDue(spinner, 0.1);
@@ -70,7 +79,7 @@ Deno.test("[wait.spin_record] a fresh end sleeps at once, and tries a spin now a
   const other = fresh();
   waitsUntilDue(other, 0.1);
   spin(other, something());
-  assertEquals(other.pays, true);
+  assertEquals(pays(other), true);
   for (let i = 0; i < 8; i++) spin(other, NOTHING);
   assertEquals(waitsUntilDue(other, 0.1), 127);
 });
@@ -82,7 +91,7 @@ Deno.test("[wait.spin_record] after a miss it spins as long as its last sleep, u
       const first = clock.ms;
       spin(spinner, NOTHING);
       const second = clock.ms;
-      spinner.slept(sleepMs);
+      slept(spinner, sleepMs);
       spin(spinner, NOTHING);
       return [second - first, clock.ms - second].map((ms) => Math.round(ms * 20) / 20);
     };
@@ -94,14 +103,14 @@ Deno.test("[wait.spin_record] what a spin finds late leaves two misses", () =>
   withClock((clock) => {
     const spinner = told(50);
     for (let i = 0; i < 8; i++) spin(spinner, NOTHING);
-    spinner.slept(0.3);
+    slept(spinner, 0.3);
     const late = clock.ms + 0.1;
-    assertEquals(spin(spinner, { sees: () => clock.ms >= late, hasChanged: () => false }), true);
-    assertEquals(spinner.pays, true);
+    assertEquals(spin(spinner, sight(() => clock.ms >= late)), true);
+    assertEquals(pays(spinner), true);
     spin(spinner, NOTHING);
-    assertEquals(spinner.pays, true);
+    assertEquals(pays(spinner), true);
     spin(spinner, NOTHING);
-    assertEquals(spinner.pays, false);
+    assertEquals(pays(spinner), false);
   }));
 
 Deno.test("the processors are counted when a spin is due, and not before", () => {
@@ -109,13 +118,13 @@ Deno.test("the processors are counted when a spin is due, and not before", () =>
   const counted = { get: () => (counts++, 2), configurable: true };
   Object.defineProperty(navigator, "hardwareConcurrency", counted);
   try {
-    const spinner = new Spinner(undefined, BLOCKS);
+    const spinner = makeSpinner(undefined, BLOCKS);
     for (let waits = 0; waits < 8; waits++) {
-      assertEquals([spinner.pays, spinner.isDue()], [false, false]);
-      if (spinner.learns) spinner.slept(0.1);
+      assertEquals([pays(spinner), isDue(spinner)], [false, false]);
+      if (learns(spinner)) slept(spinner, 0.1);
     }
     assertEquals(counts, 0);
-    assertEquals([spinner.isDue(), counts], [true, 1]);
+    assertEquals([isDue(spinner), counts], [true, 1]);
   } finally {
     delete (navigator as { hardwareConcurrency?: number }).hardwareConcurrency;
   }

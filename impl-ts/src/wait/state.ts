@@ -7,8 +7,9 @@
 
 import type { SharedReason } from "../error.ts";
 import { layout, reasonValue } from "../memory/layout.ts";
-import type { Segment } from "../memory/segment.ts";
+import { type Segment, throwGone } from "../memory/segment.ts";
 import { peersOf, recordAt, requireInteger } from "../memory/plan.ts";
+import type { Endpoint, Waiter } from "./endpoint.ts";
 import { defaultMechanism, type Mechanism } from "./mechanism.ts";
 
 /**
@@ -165,18 +166,64 @@ export function changeState(
   return changed;
 }
 
+/** The state word of an endpoint, own or peer's, loaded once. */
+export function stateWord({ words }: Endpoint, index: number): number {
+  if (!words.length) throwGone();
+  return Atomics.load(words, recordAt(index) + layout.ENDPOINT_STATE_WORD);
+}
+
+/** Whether an endpoint is no longer this owner's. [segment.own_state] */
+export const hasLeft = (endpoint: Endpoint): boolean =>
+  stateWord(endpoint, endpoint.index) !== endpoint.attached;
+
+/** An endpoint, and the one at the other end of a pipe. */
+interface Joined {
+  readonly endpoint: Endpoint;
+  readonly peer: number;
+}
+
+/** Whether an endpoint and its peer are both attached. */
+export function isLinked({ endpoint: { words, state, attached }, peer }: Joined): boolean {
+  // [segment.state_relaxed] Two calls of `Atomics.load` took a tenth of a short write.
+  return words[state] === attached &&
+    stateOf(words[recordAt(peer) + layout.ENDPOINT_STATE_WORD]!) ===
+      layout.ENDPOINT_STATE_ATTACHED;
+}
+
+/** Whether a state ends a wait: the own one has changed, or that of a peer is final. */
+export function hasChanged(
+  { endpoint: { words, state, attached }, peers }: Pick<Waiter, "endpoint" | "peers">,
+): boolean {
+  try {
+    if (Atomics.load(words, state) !== attached) return true;
+    for (const peer of peers) {
+      const word = Atomics.load(words, recordAt(peer) + layout.ENDPOINT_STATE_WORD);
+      if (stateOf(word) > layout.ENDPOINT_STATE_ATTACHED) return true;
+    }
+    return false;
+  } catch {
+    return true; // the memory is gone
+  }
+}
+
 /** Rings the bell of an endpoint and the bells of all its peers. [segment.state_ring] */
 export function ringAround(segment: Segment, index: number, mechanism: Mechanism): void {
-  ring(segment.control, index, index, mechanism);
-  for (const peer of peersOf(segment, index)) ring(segment.control, peer, index, mechanism);
+  const from = { words: segment.control, index, mechanism, wakes: 0 };
+  ring(from, index);
+  for (const peer of peersOf(segment, index)) ring(from, peer);
 }
 
 /**
- * Wakes an endpoint. It first sets the bit of `who` in the endpoint's `rung`, then adds to the
- * bell. [wait.rung] [wait.ring]
+ * Wakes an endpoint. It first sets the bit of the one that rings in the endpoint's `rung`, then
+ * adds to the bell. [wait.rung] [wait.ring]
  */
-export function ring(words: Int32Array, index: number, who: number, mechanism: Mechanism): void {
+export function ring(
+  from: Pick<Endpoint, "words" | "index" | "mechanism" | "wakes">,
+  index: number,
+): void {
+  const { words, index: who, mechanism } = from;
   const record = recordAt(index);
+  from.wakes++;
   Atomics.or(words, record + layout.ENDPOINT_RUNG_WORD + (who >> 5), 1 << (who & 31));
   const bell = record + layout.ENDPOINT_BELL_WORD;
   Atomics.add(words, bell, 1);

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { Endpoint } from "./endpoint.ts";
+import { attachEndpoint } from "./endpoint.ts";
 import { assertCode, codeOf, pattern, pipe, pipeSegment, watched } from "../testing/fixture.ts";
 import { layout } from "../memory/layout.ts";
 import { Port } from "../port/port.ts";
@@ -11,13 +11,14 @@ import {
   processorCount,
 } from "./mechanism.ts";
 import { Turns, waitForAsync } from "./waitable.ts";
+import { ring } from "./state.ts";
 
 const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
 
 Deno.test("an endpoint stores the mechanisms that it can ring", () => {
   for (const mechanism of [agentMechanism(), pollingMechanism()]) {
     const segment = pipeSegment();
-    new Endpoint(segment, 1, { mechanism });
+    attachEndpoint(segment, 1, { mechanism });
     assertEquals(new Int32Array(segment.memory as SharedArrayBuffer)[WAKES], mechanism.rings);
   }
 });
@@ -57,7 +58,7 @@ Deno.test("what is published between the look and the arming is found without a 
 });
 
 Deno.test("an asynchronous wait that finds something leaves nothing armed", async () => {
-  const endpoint = new Endpoint(pipeSegment(), 1);
+  const endpoint = attachEndpoint(pipeSegment(), 1);
   let isThere = false;
   let armed = 0;
   const what = {
@@ -76,7 +77,7 @@ Deno.test("an asynchronous wait that finds something leaves nothing armed", asyn
   const later = wait(Infinity);
   assertEquals(armed, 1);
   isThere = true;
-  endpoint.ring(1);
+  ring(endpoint, 1);
   assertEquals([await later, armed], [true, 0]);
 });
 

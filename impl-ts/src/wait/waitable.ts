@@ -6,19 +6,17 @@
  */
 
 import { now } from "../memory/clock.ts";
-import { Demand, type Endpoint, type Waiter } from "./endpoint.ts";
+import { bellOf, type Endpoint, finds, listen, wait, type Waiter } from "./endpoint.ts";
 import { after, giveWay, keepAlive } from "./loop.ts";
 
 /** What a wait waits for and what ends it: one side of a ring, or several of them together. */
 export interface Waitable {
   /** Whether what the caller waits for may be there. Cheap. */
   look(): boolean;
-  /** Whether a state ends the wait. Called as seldom as the clock is read. */
-  lookAround(): boolean;
   /** Index of the endpoint at the other end; the first one's, if there are several. */
   readonly peer: number;
-  /** The single waitables that this one joins, if it joins several. */
-  readonly parts?: readonly Waitable[] | undefined;
+  /** The indices of all, if there are several. */
+  readonly peers?: readonly number[] | undefined;
   /** Stores the `wants` word. */
   arm(): void;
   /**
@@ -34,20 +32,18 @@ export interface Waitable {
 /** Waits until any one of several waitables is ready. The bell of one endpoint wakes them all. */
 export class Several implements Waitable {
   readonly peer: number;
+  readonly peers: readonly number[];
   readonly parts: readonly Waitable[];
 
   /** Joins the waitables of one endpoint. There must be at least one. */
   constructor(parts: readonly Waitable[]) {
-    this.peer = parts[0]!.peer;
+    this.peers = parts.map(({ peer }) => peer);
+    this.peer = this.peers[0]!;
     this.parts = parts;
   }
 
   look(): boolean {
     return this.parts.some((part) => part.look());
-  }
-
-  lookAround(): boolean {
-    return this.parts.some((part) => part.lookAround());
   }
 
   arm(): void {
@@ -69,15 +65,21 @@ const SOMETHING = 1;
 /** Has an endpoint wait for something. */
 class WaitableWaiter implements Sleeping {
   asks = 0;
-  readonly #endpoint: Endpoint;
+  readonly isKeeping = true;
+  readonly endpoint: Endpoint;
   readonly #what: Waitable;
   #isArmed = false;
   /** Called when something may be there. */
   wake: () => void = () => {};
 
   constructor(endpoint: Endpoint, what: Waitable) {
-    this.#endpoint = endpoint;
+    this.endpoint = endpoint;
     this.#what = what;
+  }
+
+  get peers(): readonly number[] {
+    const { peer, peers = [peer] } = this.#what;
+    return peers;
   }
 
   prepare(asks: number): number {
@@ -86,14 +88,11 @@ class WaitableWaiter implements Sleeping {
   }
 
   sees(): boolean {
-    return this.#what.look();
-  }
-
-  hasChanged(): boolean {
-    return this.#what.lookAround();
+    return !this.endpoint.words.length || this.#what.look();
   }
 
   arm(): void {
+    if (!this.endpoint.words.length) return;
     if (this.#isArmed) return this.#what.stayArmed();
     this.#isArmed = true;
     this.#what.arm();
@@ -102,12 +101,6 @@ class WaitableWaiter implements Sleeping {
   disarm(): void {
     if (this.#isArmed) this.#what.disarm();
     this.#isArmed = false;
-  }
-
-  demands(): number {
-    const { peer, parts = [this.#what] } = this.#what;
-    if (parts.length === 0) return Demand.KEPT | this.#endpoint.demandsOf(peer);
-    return parts.reduce((all, part) => all | this.#endpoint.demandsOf(part.peer), Demand.KEPT);
   }
 
   tend(): void {
@@ -122,7 +115,7 @@ export function waitFor(
   deadline: number,
   waits: number = 0,
 ): boolean {
-  return endpoint.wait(new WaitableWaiter(endpoint, what), SOMETHING, deadline, waits);
+  return wait(new WaitableWaiter(endpoint, what), SOMETHING, deadline, waits);
 }
 
 /**
@@ -136,7 +129,7 @@ export async function waitForAsync(
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
   const waiter = new WaitableWaiter(endpoint, what);
-  return await wakeLater(endpoint, waiter, SOMETHING, deadline, signal);
+  return await wakeLater(waiter, SOMETHING, deadline, signal);
 }
 
 /** A waiter of a wait that is over when it is woken. */
@@ -146,20 +139,19 @@ export interface Sleeping extends Waiter {
 
 /** Waits without blocking for what a waiter asks for; see `waitForAsync`. */
 export async function wakeLater(
-  endpoint: Endpoint,
   waiter: Sleeping,
   asks: number,
   deadline: number,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
   signal?.throwIfAborted();
-  const finds = () => waiter.sees(asks) || waiter.hasChanged();
+  const { endpoint } = waiter;
   const left = deadline < Infinity ? deadline - now() : deadline;
-  if (!(left > 0)) return finds();
+  if (!(left > 0)) return finds(waiter, asks);
   waiter.prepare(asks);
-  const bell = endpoint.bell();
+  const bell = bellOf(endpoint);
   waiter.arm(asks);
-  if (finds()) { // [wait.recheck]
+  if (finds(waiter, asks)) { // [wait.recheck]
     waiter.disarm(asks);
     await giveWay();
     return true;
@@ -169,11 +161,11 @@ export async function wakeLater(
   waiter.asks = asks;
   await until(left, signal, (end) => {
     waiter.wake = end;
-    endpoint.listen(bell, waiter);
+    listen(endpoint, bell, waiter);
   });
   waiter.asks = 0;
   remove(endpoint.waiters, waiter);
-  if (!endpoint.isDetached) waiter.disarm(asks);
+  if (endpoint.words.length) waiter.disarm(asks);
   keepAlive(-1);
   signal?.throwIfAborted();
   return true;
