@@ -12,7 +12,7 @@ import { PartReader, type Parts, PartWriter } from "../mailbox/parts.ts";
 import { MailboxSide } from "../mailbox/side.ts";
 import type { Incoming } from "../pipe/incoming.ts";
 import { Link } from "../pipe/link.ts";
-import type { Outgoing, Send } from "../pipe/outgoing.ts";
+import { makeSend, type Outgoing, type Send } from "../pipe/outgoing.ts";
 import type { Section } from "./sab_wire.ts";
 
 /** The link of one end. */
@@ -45,6 +45,8 @@ export class MailboxLink extends Link {
       published: theirs,
       peerCursor: theirs,
       bits: 0,
+      run: Infinity,
+      spare: makeSend(layout.FRAME_KIND_DATA),
       queue: [],
       takers: [],
       place: (_: Outgoing, { text }: Send) => {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { NO_BYTES } from "../codec/codec.ts";
 import { layout } from "../memory/layout.ts";
 import { requireInteger } from "../memory/plan.ts";
 import { isShared } from "../memory/segment.ts";
@@ -12,7 +13,7 @@ import { glance, hasEnded, Mode, noteAsked, read, readAsync, tryRead } from "../
 import { discard } from "../pipe/link.ts";
 import { deadlineOf, MAX_MESSAGE_SIZE_MAX } from "../pipe/options.ts";
 import { closedError, For, tendSoon } from "../pipe/tend.ts";
-import { append, makeSend, pump, whileEncoding } from "../pipe/outgoing.ts";
+import { append, makeSend, pump, type Send, whileEncoding } from "../pipe/outgoing.ts";
 import { Bit, hasMoved, store } from "../ring/side.ts";
 import { giveWay, SETTLED, turn } from "../wait/loop.ts";
 import { MailboxLink } from "./sab_mailbox.ts";
@@ -26,7 +27,7 @@ import {
 } from "./sab_queue.ts";
 import { isRingEndGone, RingLink } from "./sab_ring.ts";
 import { disposedError, isClosing, openSegment, ringCapacity, type WireName } from "./sab_wire.ts";
-import { hasChanged } from "../wait/state.ts";
+import { hasChanged, isLinked } from "../wait/state.ts";
 import { learns, slept, spinForAnswer } from "../wait/spin.ts";
 
 /**
@@ -76,9 +77,7 @@ interface Fault {
 }
 
 const DEFAULT_SIZE = 128 * 1024;
-/** UTF-16 units of one message of a burst on a ring. */
-const RUN_SIZE = 12 * 1024;
-/** The part of it that values take which are encoded together, judged by the size of the last. */
+/** The part of a message that values take which are encoded together, judged by the last ones. */
 const FILL = 7 / 8;
 /** Milliseconds after which a blocking read tries again to write what its port has posted. */
 const OWING_MS = 1;
@@ -162,9 +161,15 @@ export class SABPipe<T = any> {
   /** Undefined if an earlier owner has destroyed this end of a ring. */
   readonly #link: RingLink | MailboxLink | undefined;
   readonly #bounds: Bounds<T>;
+  /** What the link tends; the process lives for what is not written, and for `onmessage`. */
+  readonly #delivery: { tend(): number; keeps: boolean; finish(): void } = {
+    tend: () => this.isReader ? this.#tend() : this.#write() ? 0 : For.ROOM,
+    keeps: false,
+    finish() {},
+  };
   /** Of a writer: what is posted and not begun. */
   #posted: Batch<T> | undefined;
-  /** How many values are encoded together. */
+  /** How many values are encoded together: on a mailbox all. */
   #step = 16;
   /** Of a reader: the rest of the bursts that were taken, newest first. */
   #queue: T[] = [];
@@ -212,6 +217,7 @@ export class SABPipe<T = any> {
     const section = { buffer, byteOffset, byteLength };
     const capacity = requireWire(options.wire) === "ring" ? ringCapacity(section) : 0;
     this.wire = capacity ? "ring" : "mailbox";
+    if (!capacity) this.#step = Infinity;
     const { maxMessageSize = MAX_MESSAGE_SIZE_MAX } = options;
     requireInteger("maxMessageSize", maxMessageSize, 0, MAX_MESSAGE_SIZE_MAX);
     const index = +this.isReader;
@@ -224,14 +230,7 @@ export class SABPipe<T = any> {
       this.#link = new RingLink(segment, index, maxMessageSize);
     } else this.#link = new MailboxLink(section, index, maxMessageSize);
     const link = this.#link;
-    const keeps = () => this.#isDelivering || this.#posted !== undefined || !!link.outgoing?.first;
-    link.delivery = {
-      tend: () => this.isWriter ? this.#write() ? 0 : For.ROOM : this.#tend(),
-      finish() {},
-      get keeps() {
-        return keeps();
-      },
-    };
+    link.delivery = this.#delivery;
     if (link.incoming) {
       link.incoming.take = (_inc, _mode, mayLoad) => this.#queue.length > 0 || this.#fill(mayLoad);
     }
@@ -307,7 +306,7 @@ export class SABPipe<T = any> {
     const { values, promise } = this.#posted ??= makeBatch();
     values.push(message);
     tendSoon(this.#link!); // messages posted until the end of this job join the burst
-    this.#enforce();
+    if (this.#bounds.limit !== null) this.#enforce();
     return promise;
   }
 
@@ -407,7 +406,7 @@ export class SABPipe<T = any> {
 
   #requireReader(verb: string): void {
     if (this.isWriter) throw new Error(`Cannot ${verb}: only the reader can`);
-    if (this.onmessage !== null) throw new Error(`Cannot ${verb} while onmessage is active`);
+    if (this.#handler !== null) throw new Error(`Cannot ${verb} while onmessage is active`);
     this.#requireOpen();
   }
 
@@ -427,73 +426,87 @@ export class SABPipe<T = any> {
   /** Writes what is posted, as far as there is room. Returns whether nothing is left. */
   #write(): boolean {
     const out = this.#link!.outgoing!;
-    if (!this.#posted && !out.first) return true;
-    if (out.bits & Bit.ENCODING) return false; // this is a `toJSON`, which reads
-    // As in the original, messages posted until the reader has emptied a mailbox join the burst.
-    while (pump(out) && this.#posted && (this.wire === "ring" || hasMoved(out))) {
+    out.mayLoad = true;
+    const mayWrite = !(out.bits & Bit.ENCODING); // otherwise this is a `toJSON`, which reads
+    while (mayWrite && (!out.first || pump(out)) && this.#posted) {
+      // As in the original, messages posted until the reader has emptied a mailbox join the burst.
+      if (this.wire === "mailbox" && !hasMoved(out)) break;
       const batch = this.#posted;
       this.#posted = undefined;
-      this.#writeNext(batch);
+      this.#writeBatch(batch);
     }
-    return !out.first && !this.#posted;
+    const isDone = !out.first && !this.#posted;
+    this.#delivery.keeps = !isDone;
+    return isDone;
+  }
+
+  /** Places a burst, message by message, as far as there is room; settles it when all is placed. */
+  #writeBatch(batch: Batch<T>): void {
+    const out = this.#link!.outgoing!;
+    try {
+      for (let send; this.#encodeNext(batch, send = out.spare);) {
+        if (out.first || !isLinked(out) || !out.place(out, send)) {
+          out.spare = makeSend(layout.FRAME_KIND_DATA);
+          send.settle = (reason) =>
+            reason === undefined ? this.#writeBatch(batch) : this.#settle(batch, reason);
+          return append(out, send);
+        }
+        send.source = NO_BYTES;
+        send.text = undefined;
+        // A reader that is awake can take this message while the next one is encoded. A reader that
+        // sleeps is woken once, for all the messages that there is room for.
+        if (Atomics.load(out.words, out.otherWants) === 0) store(out);
+      }
+    } catch (reason) {
+      return this.#settle(batch, reason);
+    } finally {
+      store(out);
+    }
+    this.#settle(batch);
   }
 
   /**
-   * Puts the next message of a burst into the queue of the link, or settles the burst. On a ring, a
-   * message holds as many values as surely fit a frame; on a mailbox, all. What cannot be encoded
-   * is lost alone.
+   * Makes the next message of a burst. On a ring, a message holds as many values as surely fit a
+   * frame; on a mailbox, all. What cannot be encoded is lost alone. False: there are no more.
    */
-  #writeNext(batch: Batch<T>): void {
-    const isRing = this.wire === "ring";
+  #encodeNext(batch: Batch<T>, send: Send): boolean {
     const link = this.#link!;
     const out = link.outgoing!;
-    // [frame.batch_whole] A UTF-16 unit takes at most three bytes.
-    const most = isRing ? Math.min(RUN_SIZE, out.largest / 3) : Infinity;
-    const encode = (values: readonly T[]) => whileEncoding(out, () => JSON.stringify(values));
-    const isSound = (value: T): boolean => {
-      try {
-        encode([value]);
-        return true;
-      } catch (reason) {
-        batch.fault ??= { reason };
-        return false;
-      }
-    };
-    let text = "";
-    let code: number = layout.CODEC_JSON_BATCH;
-    while (!text && batch.at < batch.values.length) {
+    const most = out.run + 2; // with its brackets
+    while (batch.at < batch.values.length) {
       const { values, at } = batch;
-      const some = values.slice(at, isRing ? at + this.#step : undefined);
+      const some = values.slice(at, at + this.#step);
       const { length } = some;
+      let text: string | undefined;
       try {
-        text = encode(some);
-        this.#step = Math.max(1, Math.floor(most * FILL * length / text.length));
-        if (length > 1 && text.length > most) text = "";
-        else batch.at += length;
-        if (isRing && length === 1) {
-          text = text.slice(1, -1);
-          code = layout.CODEC_JSON;
-        }
+        text = whileEncoding(out, JSON.stringify, some);
       } catch (reason) {
+        const isSound = (value: T): boolean => {
+          try {
+            whileEncoding(out, JSON.stringify, [value]);
+            return true;
+          } catch (reason) {
+            batch.fault ??= { reason };
+            return false;
+          }
+        };
         batch.values = values.slice(at).filter(isSound);
         batch.at = 0;
         // They are sound one by one, but all of them make a text that is too long.
-        if (batch.values.length === values.length - at) return this.#settle(batch, reason);
+        if (batch.values.length === values.length - at) throw reason;
       }
+      // A `toJSON` may have closed this end.
+      if (out.bits & Bit.STOPPED) throw closedError(link, "write") ?? out.fault;
+      if (text === undefined) continue;
+      this.#step = Math.max(1, Math.floor(most * FILL * length / text.length));
+      if (length > 1 && text.length > most) continue;
+      batch.at += length;
+      const isOne = length === 1 && this.wire === "ring";
+      send.text = isOne ? text.slice(1, -1) : text;
+      send.code = isOne ? layout.CODEC_JSON : layout.CODEC_JSON_BATCH;
+      return true;
     }
-    // A `toJSON` may have closed this end.
-    const stopped = closedError(link, "write") ?? out.fault;
-    if (!text || stopped) return this.#settle(batch, stopped);
-    const send = makeSend(layout.FRAME_KIND_DATA, code);
-    send.text = text;
-    send.settle = (reason) => {
-      if (reason !== undefined) return this.#settle(batch, reason);
-      // A reader that is awake can take this message while the next one is encoded. A reader that
-      // sleeps is woken once, for all the messages that there is room for.
-      if (Atomics.load(out.words, out.otherWants) === 0) store(out);
-      this.#writeNext(batch);
-    };
-    append(out, send);
+    return false;
   }
 
   /** Settles the promise of a burst: with this reason, if there is one, or with the fault. */
@@ -511,11 +524,11 @@ export class SABPipe<T = any> {
   #look(timeout: number): void {
     const { incoming } = this.#link!;
     const writer = this.#writer;
-    const deadline = timeout > 0 ? deadlineOf({ timeout }) : 0;
     try {
-      for (let left = timeout;; left = Math.max(0, deadline - now())) {
+      for (let left = timeout, deadline = -1;; left = Math.max(0, deadline - now())) {
         const isDone = !writer || writer.#write();
         if (tryRead(incoming!, Mode.VALUE) || left === 0) break;
+        if (deadline < 0) deadline = deadlineOf({ timeout });
         glance(incoming!, writer && writer.#link!.outgoing);
         const ms = isDone ? left : Math.min(left, OWING_MS);
         if (read(incoming!, Mode.VALUE, { timeout: ms }) || isDone) break;
@@ -536,7 +549,7 @@ export class SABPipe<T = any> {
     // The link gives a burst oldest first. All of its messages are newer than those in the queue.
     const newer = (burst as T[]).reverse();
     this.#queue = this.#queue.length === 0 ? newer : newer.concat(this.#queue);
-    this.#enforce();
+    if (this.#bounds.limit !== null) this.#enforce();
     return true;
   }
 
@@ -561,7 +574,7 @@ export class SABPipe<T = any> {
 
   #deliver(on: boolean): void {
     if (on !== this.#isDelivering) turn.listening += on ? 1 : -1;
-    this.#isDelivering = on;
+    this.#isDelivering = this.#delivery.keeps = on;
   }
 
   /** Begins a run of the delivery, if there is something. Returns what to wait for. */

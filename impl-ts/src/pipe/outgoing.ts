@@ -258,11 +258,11 @@ export function requireFree({ bits }: Outgoing): void {
 }
 
 /** Runs a codec: the application's own code, which must not write meanwhile. */
-export function whileEncoding<T>(out: Outgoing, run: () => T): T {
+export function whileEncoding<T, V>(out: Outgoing, run: (value: V) => T, value?: V): T {
   const before = out.bits & Bit.ENCODING;
   out.bits |= Bit.ENCODING;
   try {
-    return run();
+    return run(value as V);
   } finally {
     out.bits = out.bits & ~Bit.ENCODING | before;
   }
