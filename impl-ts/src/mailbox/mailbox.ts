@@ -22,11 +22,14 @@ import { isBytes } from "../memory/realm.ts";
 import { isPast, type Memory, requireTimeout } from "../memory/segment.ts";
 import { requireInteger } from "../memory/plan.ts";
 import { giveWay } from "../wait/loop.ts";
-import { Turns } from "../wait/waitable.ts";
-import type { EndpointOptions, Stats } from "../wait/endpoint.ts";
+import { type Sleeping, Turns, wakeLater } from "../wait/waitable.ts";
+import { type EndpointOptions, type Stats, wait } from "../wait/endpoint.ts";
 
 /** Stands for "no message yet": a message itself may be any JSON value. */
 const NONE: unique symbol = Symbol("none");
+
+/** What a side waits for. */
+const TURN = 1;
 
 /** After so many reads in a row, `readAsync` checks whether the event loop has turned. */
 const STREAK = 64;
@@ -52,11 +55,13 @@ export class MailboxWriter<T = unknown> {
   static readonly name: string = "MailboxWriter";
 
   readonly #side: MailboxSide;
+  readonly #turn: Sleeping;
   readonly #parts: PartWriter;
   readonly #turns: Turns = new Turns();
 
   private constructor(side: MailboxSide) {
     this.#side = side;
+    this.#turn = waiterOf(side);
     this.#parts = new PartWriter(side);
   }
 
@@ -77,7 +82,7 @@ export class MailboxWriter<T = unknown> {
 
   /** How often this side slept, and how often it woke late. */
   get stats(): Pick<Stats, "parks" | "lateWakes"> {
-    return this.#side.stats;
+    return statsOf(this.#side);
   }
 
   /**
@@ -173,7 +178,9 @@ export class MailboxWriter<T = unknown> {
    */
   #finish(payload: Parts, due: Parts | undefined, deadline: number, waits: number): number {
     for (; !this.#parts.advance(payload); waits++) {
-      if (!this.#side.wait(deadline, waits)) throw timedOut(payload === due && payload.next > 0);
+      if (!waitForTurn(this.#turn, deadline, waits)) {
+        throw timedOut(payload === due && payload.next > 0);
+      }
     }
     return waits;
   }
@@ -202,7 +209,7 @@ export class MailboxWriter<T = unknown> {
     signal: AbortSignal | undefined,
   ): Promise<void> {
     for (let late = false; !this.#parts.advance(payload); late = isPast(deadline)) {
-      if (late || !await this.#side.waitAsync(deadline, signal)) {
+      if (late || !await wakeLater(this.#turn, TURN, deadline, signal)) {
         throw timedOut(payload === due && payload.next > 0);
       }
     }
@@ -248,6 +255,7 @@ export class MailboxReader<T = unknown> {
   static readonly name: string = "MailboxReader";
 
   readonly #side: MailboxSide;
+  readonly #turn: Sleeping;
   readonly #parts: PartReader;
   readonly #turns: Turns = new Turns();
   /** Messages of the payload that was read last. */
@@ -257,6 +265,7 @@ export class MailboxReader<T = unknown> {
 
   private constructor(side: MailboxSide, limit: number) {
     this.#side = side;
+    this.#turn = waiterOf(side);
     this.#parts = new PartReader(side, limit);
   }
 
@@ -287,7 +296,7 @@ export class MailboxReader<T = unknown> {
 
   /** How often this side slept, and how often it woke late. */
   get stats(): Pick<Stats, "parks" | "lateWakes"> {
-    return this.#side.stats;
+    return statsOf(this.#side);
   }
 
   /**
@@ -305,7 +314,7 @@ export class MailboxReader<T = unknown> {
     let value = this.#take();
     if (value !== NONE) return value;
     const deadline = deadlineOf({ timeout });
-    for (let waits = 0; this.#side.wait(deadline, waits); waits++) {
+    for (let waits = 0; waitForTurn(this.#turn, deadline, waits); waits++) {
       value = this.#take();
       if (value !== NONE) return value;
     }
@@ -331,7 +340,7 @@ export class MailboxReader<T = unknown> {
       for (let late = false;; late = isPast(deadline)) {
         const value = this.#take();
         if (value !== NONE) return value;
-        if (late || !await this.#side.waitAsync(deadline, signal)) return undefined;
+        if (late || !await wakeLater(this.#turn, TURN, deadline, signal)) return undefined;
       }
     } finally {
       this.#turns.give();
@@ -366,6 +375,37 @@ export class MailboxReader<T = unknown> {
     if (this.#queue.length === 0) this.#queueIndex = 0;
     return value as T;
   }
+}
+
+/** The waits of a side for its turn. There is no word to arm: each turn is passed with a wake. */
+function waiterOf(side: MailboxSide): Sleeping {
+  return {
+    endpoint: side.endpoint,
+    peers: [], // a state of the peer is in `status` too
+    isKeeping: true,
+    asks: 0,
+    prepare: (asks) => asks,
+    sees: () => side.sees(),
+    arm() {},
+    disarm() {},
+    tend() {
+      this.wake();
+    },
+    wake() {},
+  };
+}
+
+/**
+ * Blocks until it may be this side's turn or the mailbox has ended. Returns false at the deadline,
+ * which is checked first, because a quick peer may have the next part ready at every look.
+ * [mailbox.spin] [mailbox.recheck]
+ */
+const waitForTurn = (turn: Sleeping, deadline: number, waits: number): boolean =>
+  !isPast(deadline) && wait(turn, TURN, deadline, waits);
+
+function statsOf({ endpoint }: MailboxSide): Pick<Stats, "parks" | "lateWakes"> {
+  const { parks, lateWakes } = endpoint;
+  return { parks, lateWakes };
 }
 
 function timedOut(begun: boolean): MillraceError {

@@ -7,40 +7,24 @@
 
 import { failure, type MillraceError } from "../error.ts";
 import { layout, type ReasonCode } from "../memory/layout.ts";
-import { isPast, isShared, type Memory, throwGone, toRegion } from "../memory/segment.ts";
+import { isShared, type Memory, throwGone, toRegion } from "../memory/segment.ts";
 import { defaultMechanism, type Mechanism } from "../wait/mechanism.ts";
-import {
-  type Endpoint,
-  type EndpointOptions,
-  look,
-  makeEndpoint,
-  type Stats,
-  wait,
-} from "../wait/endpoint.ts";
-import { type Sleeping, wakeLater } from "../wait/waitable.ts";
+import { type Endpoint, type EndpointOptions, look, makeEndpoint } from "../wait/endpoint.ts";
 
 const SIGNAL = layout.MAILBOX_SIGNAL_WORD;
 const STATUS = layout.MAILBOX_STATUS_WORD;
-/** What it waits for. */
-const TURN = 1;
 const ACTIVE = layout.MAILBOX_STATUS_ACTIVE;
 const HEADER_WORDS = layout.MAILBOX_HEADER_SIZE >> 2;
 
 /** One side of a mailbox. It belongs to the thread that created it. */
-export class MailboxSide implements Sleeping {
+export class MailboxSide {
   /** The eight words. */
   readonly words: Int32Array;
   /** The byte area. */
   readonly bytes: Uint8Array;
   readonly #verb: "read" | "write";
-  /** How this side waits: `signal` is its bell, and `status` its state. */
+  /** How this side waits: `signal` is its bell, and `status` the state of both sides. */
   readonly endpoint: Endpoint;
-  /** A state of the peer is in `status` too. */
-  readonly peers: readonly number[] = [];
-  readonly isKeeping = true;
-  asks = 0;
-  /** Ends the asynchronous wait under way. */
-  wake: () => void = () => {};
   /** The value of `signal` with which this side sleeps, and the value when it is its turn. */
   readonly theirs: number;
   readonly #mine: number;
@@ -77,12 +61,6 @@ export class MailboxSide implements Sleeping {
     return this.#closed || this.#ended !== undefined || this.words.length === 0 ||
       Atomics.load(this.words, STATUS) === layout.MAILBOX_STATUS_DISPOSED ||
       Atomics.load(this.words, SIGNAL) === layout.MAILBOX_SIGNAL_DISPOSED;
-  }
-
-  /** How often this side slept, and how often it woke late. */
-  get stats(): Pick<Stats, "parks" | "lateWakes"> {
-    const { parks, lateWakes } = this.endpoint;
-    return { parks, lateWakes };
   }
 
   /**
@@ -146,39 +124,9 @@ export class MailboxSide implements Sleeping {
     look(this.endpoint);
   }
 
-  prepare(asks: number): number {
-    return asks;
-  }
-
   /** Whether `signal` no longer says that it is the peer's turn, or the memory is gone. */
   sees(): boolean {
     return !this.words.length || Atomics.load(this.words, SIGNAL) !== this.theirs;
-  }
-
-  // There is no word to arm: each turn is passed with a wake.
-  arm(): void {}
-  disarm(): void {}
-
-  tend(): void {
-    this.wake();
-  }
-
-  /**
-   * Blocks until it may be this side's turn or the mailbox has ended. Returns false at the
-   * deadline. The caller has found that it is the peer's turn. `waits` is how often the caller's
-   * call has waited before.
-   *
-   * @throws {ForbiddenError} on a thread that must not block, after a few looks. [wait.no_block]
-   */
-  wait(deadline: number, waits: number): boolean {
-    // Checked first, because a quick peer may have the next part ready at every look.
-    // [mailbox.spin] [mailbox.recheck]
-    return !isPast(deadline) && wait(this, TURN, deadline, waits);
-  }
-
-  /** Waits like `wait`, but without blocking. Throws the signal's reason if the signal aborts. */
-  waitAsync(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
-    return wakeLater(this, TURN, deadline, signal);
   }
 
   #endClosed(): MillraceError {
