@@ -2,7 +2,7 @@
 // measures. It blocks all the time; nothing here goes back to the event loop but the rival's echo.
 
 import { createHash } from "node:crypto";
-import { Port } from "../../impl-ts/src/mod.ts";
+import { Port, statsOf } from "../../impl-ts/src/mod.ts";
 import { claim, finish, publish } from "../../impl-ts/src/more/lend.ts";
 import { readInto, readMessage, writeMessage } from "../../impl-ts/src/more/raw.ts";
 import { scope } from "../../tools/worker_scope.ts";
@@ -63,7 +63,7 @@ async function run(order: StreamOrder): Promise<StreamReport> {
   const fromZig = receiveLarge(port);
   const echo = measureEcho(port);
   // Of the whole run, as the Zig worker counts too.
-  const { wakes, wakesElided, parks } = port.stats;
+  const { wakes, wakesElided, parks } = statsOf(port);
   port.end();
   if (port.read(PATIENCE) !== undefined || !port.ended) throw new Error("The stream did not end");
   port.close();

@@ -8,7 +8,7 @@
  * @module
  */
 import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
-import { type Port, portGeometry } from "../../impl-ts/src/mod.ts";
+import { type Port, portGeometry, statsOf } from "../../impl-ts/src/mod.ts";
 import type { Answer, Hello, Request, Result, Scenario } from "../contract.ts";
 import { readLines } from "../runner/lines.ts";
 import { CALL_PEERS, playProcesses } from "./deno_calls.ts";
@@ -98,7 +98,7 @@ function measure(port: Port<Uint8Array>, scenario: Scenario): Result {
   const turns = Math.max(1, Math.min(256, Math.floor(LAP_NS / turn)));
   const laps = new Map<number, number>();
   const first = number;
-  const before = port.stats.parks;
+  const before = statsOf(port).parks;
   const begin = performance.now();
   let at = begin;
   while (at - begin < scenario.duration_ms) {
@@ -118,7 +118,7 @@ function measure(port: Port<Uint8Array>, scenario: Scenario): Result {
       values: sorted.map(([value]) => value),
       counts: sorted.map(([, times]) => times),
     },
-    sleeps: port.stats.parks - before,
+    sleeps: statsOf(port).parks - before,
     bytes: count * scenario.size,
     notes: ["sleeps are those of the end in Deno"],
   };

@@ -25,7 +25,8 @@ interface Question {
 
 /** Both ways are typed, and nothing yet is `undefined`. */
 export async function ask(memory: Memory, n: number): Promise<string> {
-  using port: Port<string, Question> = await Port.attachAsync<string, Question>(memory);
+  await Segment.attachAsync(memory);
+  using port: Port<string, Question> = Port.attach<string, Question>(memory);
   port.write({ n }, { timeout: 1000 });
   const answer: string | undefined = port.read() ?? await port.readAsync({ timeout: 1000 });
   return answer ?? "none";

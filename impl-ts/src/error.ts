@@ -20,7 +20,7 @@ export { reasonName, reasonValue };
  *
  * const reason: SharedReason = "peer.lost";
  * using port = Port.create();
- * failEndpoint(port.segment, port.peerIndex, reason);
+ * failEndpoint(port.segment, 1, reason); // its other end
  * const error = await port.readAsync().catch((error) => error);
  * console.log(error instanceof PeerFailedError && error.reason); // "peer.lost"
  * ```
@@ -263,7 +263,7 @@ export type PeerClosedError = MillraceError & { readonly name: "PeerClosedError"
  * import { failEndpoint, PeerFailedError, Port } from "@millrace/millrace";
  *
  * using port = Port.create();
- * failEndpoint(port.segment, port.peerIndex, "peer.terminated"); // as `supervise` does
+ * failEndpoint(port.segment, 1, "peer.terminated"); // as `supervise` does
  * try {
  *   port.read();
  * } catch (error) {

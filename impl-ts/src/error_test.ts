@@ -23,7 +23,7 @@ Deno.test("errors say their code, their kind and, for a failure, the reason", ()
 Deno.test("a failure says its reason in its text, unless none was given", () => {
   for (const [reason, text] of [[67, ": peer.lost"], [0, ""], [9999, ": reason 9999"]] as const) {
     using port = mod.Port.create();
-    markFailed(port.segment, port.peerIndex, reason);
+    markFailed(port.segment, 1, reason);
     const { message } = assertThrows(() => port.read(), mod.MillraceError);
     assertEquals(message, `Cannot read: the peer is marked failed${text} (peer.failed)`);
   }
@@ -92,10 +92,12 @@ Deno.test("mod.ts lists the public interface, and nothing of the inside", () => 
     "closeEndpoint",
     "failEndpoint",
     "generationOf",
+    "isPortHandoff",
     "pollingMechanism",
     "portGeometry",
     "portMemory",
     "receivePort",
     "segmentSize",
+    "statsOf",
   ]);
 });

@@ -47,7 +47,7 @@ export type {
   WriterOptions,
   WritingEnd,
 } from "./pipe/options.ts";
-export { Reader, Writer } from "./pipe/ends.ts";
+export { Reader, statsOf, Writer } from "./pipe/ends.ts";
 export type {
   PortCloseEvent,
   PortEventMap,
@@ -67,5 +67,5 @@ export type {
   PostOptions,
   Side,
 } from "./port/options.ts";
-export { portGeometry, portMemory } from "./port/options.ts";
+export { isPortHandoff, portGeometry, portMemory } from "./port/options.ts";
 export { Port } from "./port/port.ts";

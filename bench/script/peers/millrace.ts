@@ -1,5 +1,11 @@
 /** Our port, from TypeScript to TypeScript: the verbs that everybody uses. @module */
-import { type Codec, Port, type PortCreateOptions, portMemory } from "../../../impl-ts/src/mod.ts";
+import {
+  type Codec,
+  Port,
+  type PortCreateOptions,
+  portMemory,
+  statsOf,
+} from "../../../impl-ts/src/mod.ts";
 import { readInto, tryReadInto } from "../../../impl-ts/src/more/raw.ts";
 import type { Scenario } from "../../contract.ts";
 import { readStamp, sampleOf, stamp, type Values, valuesOf } from "../payload.ts";
@@ -54,7 +60,7 @@ export abstract class PortEnd<Value> {
   }
 
   sleeps(): number {
-    return this.port.stats.parks;
+    return statsOf(this.port).parks;
   }
 
   close(): void {
@@ -168,7 +174,7 @@ class PortEvents implements EventEnd {
   }
 
   sleeps(): number {
-    return this.#port.stats.parks;
+    return statsOf(this.#port).parks;
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 /** Our calls, blocking or as promises. @module */
 import { type Remote, remote, serve } from "../../../impl-ts/src/call/call.ts";
-import { type Port, portMemory } from "../../../impl-ts/src/mod.ts";
+import { type Port, portMemory, statsOf } from "../../../impl-ts/src/mod.ts";
 import { both, type CallEnd, kindOf, PATIENCE_MS, type Peer } from "../peer.ts";
 import { openPort, portOptions } from "./millrace.ts";
 
@@ -76,7 +76,7 @@ export class CallingPort implements CallEnd {
   }
 
   sleeps(): number {
-    return this.#port.stats.parks;
+    return statsOf(this.#port).parks;
   }
 
   close(): void {

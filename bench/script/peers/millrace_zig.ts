@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { Port, portGeometry, segmentSize } from "../../../impl-ts/src/mod.ts";
+import { Port, portGeometry, segmentSize, statsOf } from "../../../impl-ts/src/mod.ts";
 import { readInto } from "../../../impl-ts/src/more/raw.ts";
 import { loadMillrace, type WasmPort } from "../../../impl-zig/wasm.ts";
 import type { Scenario } from "../../contract.ts";
@@ -135,7 +135,7 @@ class ScriptEnd implements BlockingEnd {
   }
 
   sleeps(): number {
-    return this.#port.stats.parks;
+    return statsOf(this.#port).parks;
   }
 
   close(): void {

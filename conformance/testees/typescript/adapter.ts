@@ -28,6 +28,7 @@ import {
   tryPeek,
 } from "../../../impl-ts/src/more/lend.ts";
 import {
+  lastRead,
   readInto,
   readMessage as readRaw,
   readMessageAsync,
@@ -304,7 +305,7 @@ function readMessage(
     ? readInto(reader, target, { timeout })
     : tryReadInto(reader, target);
   if (size === undefined) return undefined;
-  const { kind, codec, tag } = reader;
+  const { kind, codec, tag } = lastRead(reader);
   return { kind, codec, tag, hex: packHex(target.subarray(0, size)) };
 }
 
@@ -316,7 +317,7 @@ function readValue(
 ): MessageCase | undefined | Promise<MessageCase | undefined> {
   const item = (value: unknown): MessageCase | undefined => {
     if (value === undefined) return undefined;
-    const { kind, codec, tag } = from;
+    const { kind, codec, tag } = lastRead(from);
     if (codec === CBOR) return { kind, codec, tag, hex: packHex(cbor.encode(value)) };
     if (value instanceof Uint8Array) return { kind, codec, tag, hex: packHex(value) };
     if (codec === TEXT) return { kind, codec, tag, text: value as string };

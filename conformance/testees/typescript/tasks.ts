@@ -4,8 +4,9 @@
  * @module
  */
 
-import { MessageError, Port } from "../../../impl-ts/src/mod.ts";
+import { MessageError, Port, statsOf } from "../../../impl-ts/src/mod.ts";
 import {
+  lastRead,
   readMessage,
   readMessageAsync,
   tryReadMessage,
@@ -96,7 +97,7 @@ function pipeWays(ends: Ends, { wait }: Task, timeout: number): Ways {
   const common = {
     readAsync: async () => late(await readMessageAsync(reader!, { timeout })),
     close: () => (reader ?? writer)!.close(),
-    stats: () => (reader ?? writer)!.stats,
+    stats: () => statsOf((reader ?? writer)!),
     mix: (way: Mixing, value: unknown) => mix(ends, way, value, timeout),
   };
   if (wait === "event") {
@@ -141,7 +142,7 @@ function pipeWays(ends: Ends, { wait }: Task, timeout: number): Ways {
 function valueWays(ends: Ends, { wait }: Task, timeout: number): Pick<Ways, "read"> {
   const { reader } = endsOf(ends);
   const toMessage = (value: unknown): Incoming | undefined => {
-    if (value instanceof Uint8Array) return { tag: reader!.tag, payload: value };
+    if (value instanceof Uint8Array) return { tag: lastRead(reader!).tag, payload: value };
     if (value === undefined && reader!.ended) return undefined;
     throw new Stop(value === undefined ? "wait.timeout" : "message.codec");
   };

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { Port } from "millrace";
+import { Port, statsOf } from "millrace";
 import { holdLife } from "millrace/supervise";
 
 self.onmessage = async ({ data }) => {
@@ -19,7 +19,7 @@ self.onmessage = async ({ data }) => {
     } else if (message.task === "rival") {
       await serveRival(rival);
     } else if (message.task === "report") {
-      port.write({ ...handle.report?.(), stats: port.stats });
+      port.write({ ...handle.report?.(), stats: statsOf(port) });
     } else {
       handle = answers[message.task](port);
     }

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { PeerFailedError, Port } from "millrace";
+import { PeerFailedError, Port, statsOf } from "millrace";
 import { SharedProperties } from "millrace/property";
 import { revive } from "millrace/revive";
 import { Laps, tickOf } from "./laps.js";
@@ -79,13 +79,13 @@ async function recover() {
 /** All four measurements, once. */
 async function round({ size, rate }) {
   const message = new Uint8Array(size).map((_, i) => i);
-  const before = port.stats;
+  const before = statsOf(port);
   const started = report("trips").stats;
   const trips = measureTrips(message, rate);
   port.write({ task: "flow" });
   const flow = measureFlow(message);
   const { stats } = report("rival");
-  const after = port.stats;
+  const after = statsOf(port);
   const rivalTrips = await measureRivalTrips(message, rate);
   const rivalFlow = await measureRivalFlow(message);
   rival.postMessage({ task: "end" });

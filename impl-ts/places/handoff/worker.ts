@@ -1,4 +1,4 @@
-import { Port } from "millrace";
+import { isPortHandoff, Port } from "millrace";
 import { within } from "../stage.ts";
 import type { Role } from "./main.ts";
 
@@ -7,7 +7,7 @@ export default async function worker(handoffs: unknown[]): Promise<string[]> {
 }
 
 async function serve(handoff: unknown): Promise<string> {
-  if (!Port.isHandoff<Role>(handoff)) throw new TypeError("This is no handoff");
+  if (!isPortHandoff<Role>(handoff)) throw new TypeError("This is no handoff");
   const { role } = handoff;
   await using port = Port.from<unknown>(handoff);
   let count = 0;

@@ -28,7 +28,7 @@ function serve(hub: Hub<number>): string {
       port.close();
     } else {
       port.write(n + 1, WAIT);
-      counts[port.peerIndex - 1]!++;
+      counts[hub.ports.indexOf(port)]!++;
     }
   }
   hub.close();

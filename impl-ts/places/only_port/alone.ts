@@ -1,4 +1,4 @@
-import { Port, receivePort } from "millrace";
+import { isPortHandoff, Port, receivePort } from "millrace";
 import type { Way } from "./main.ts";
 
 /** What Node and Bun have besides. */
@@ -9,7 +9,7 @@ interface Scope {
 
 const { process, Bun } = globalThis as Scope;
 const data = process?.getBuiltinModule?.("node:worker_threads")?.workerData;
-if (Port.isHandoff(data)) void use(Port.from<number | Way, number>(data));
+if (isPortHandoff(data)) void use(Port.from<number | Way, number>(data));
 else void receivePort<number | Way, number>().then(use);
 
 async function use(port: Port<number | Way, number>): Promise<void> {

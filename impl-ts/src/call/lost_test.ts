@@ -50,7 +50,7 @@ Deno.test("[call.lost] calls fail behind each way in which a port is lost", asyn
     const far = remote<Far>(port).with({ timeout: 10_000 });
     const codes: unknown[] = [];
     if (how === "close") raw.port.close();
-    else if (how === "fail") failEndpoint(port.segment, port.peerIndex, "peer.lost");
+    else if (how === "fail") failEndpoint(port.segment, port.link.peer, "peer.lost");
     else port.close();
     codes.push(outcome(() => far.sync.ask()), await codeOf(far.ask()));
     const code = how === "close" ? "peer.closed" : how === "fail" ? "peer.failed" : "pipe.closed";
@@ -153,7 +153,7 @@ Deno.test("[call.vacated] [call.lost] who vacates ends its calls by the peer's s
     using _port = port;
     const call = remote<Far>(port).ask();
     if (how === "close") raw.port.close();
-    else failEndpoint(port.segment, port.peerIndex, "peer.lost");
+    else failEndpoint(port.segment, port.link.peer, "peer.lost");
     using _again = revive(port); // nobody has read since
     assertEquals(await codeOf(call), how === "close" ? "peer.closed" : "peer.failed");
   }

@@ -7,7 +7,7 @@ import { assertCode, pattern, pipe, pipeSegment, scribed } from "../testing/fixt
 import { Port } from "../port/port.ts";
 import { Reader, Writer } from "../pipe/ends.ts";
 import { writeMany } from "../more/many.ts";
-import { writeMessage } from "../more/raw.ts";
+import { lastRead, writeMessage } from "../more/raw.ts";
 
 interface Point {
   readonly x: number;
@@ -39,14 +39,14 @@ const reversed: Codec<Uint8Array> = {
 Deno.test("values of an application's codec come back, of one frame and of many", () => {
   const { writer, reader } = pipe<Point>({ codec: point, capacity: 1024 });
   writer.write({ x: 0.5, y: -1 });
-  assertEquals([reader.read(), reader.codec], [{ x: 0.5, y: -1 }, 128]);
+  assertEquals([reader.read(), lastRead(reader).codec], [{ x: 0.5, y: -1 }, 128]);
   const bytes = pipe<Uint8Array>({ codec: reversed, capacity: 1024 });
   for (const size of [0, 1, 64, 112]) {
     bytes.writer.write(pattern(size));
     assertEquals(bytes.reader.read(), pattern(size));
   }
   assertEquals(bytes.writer.tryWrite(pattern(600)), true);
-  assertEquals([bytes.reader.read(), bytes.reader.codec], [pattern(600), 255]);
+  assertEquals([bytes.reader.read(), lastRead(bytes.reader).codec], [pattern(600), 255]);
 });
 
 Deno.test("what a codec decodes is its own to keep", () => {

@@ -3,6 +3,7 @@ import { assertStringIncludes, assertThrows } from "@std/assert";
 import { cbor } from "./cbor.ts";
 import { MessageError, Port } from "../mod.ts";
 import { writeMany } from "../more/many.ts";
+import { lastRead } from "../more/raw.ts";
 
 /** Sends a value through a port, and returns what is read. */
 function across<T>(value: T): T {
@@ -10,7 +11,7 @@ function across<T>(value: T): T {
   using there = Port.attach<T>(here.memory, { codec: cbor });
   here.write(value);
   const read = there.read({ timeout: 1000 });
-  assertEquals(there.codec, 5);
+  assertEquals(lastRead(there).codec, 5);
   return read as T;
 }
 

@@ -25,7 +25,7 @@ import {
   type EndpointOptions,
   requireVacant,
   type Stats,
-  statsOf,
+  statsOfEndpoint,
 } from "../wait/endpoint.ts";
 
 /**
@@ -142,7 +142,7 @@ export class FanoutReader<T = unknown> {
 
   /** What this endpoint has counted since it attached. */
   get stats(): Stats {
-    return statsOf(this.#inlet.link.endpoint);
+    return statsOfEndpoint(this.#inlet.link.endpoint);
   }
 
   /** The tag of the message that was read last. */

@@ -33,7 +33,7 @@ import {
   type EndpointOptions,
   requireVacant,
   type Stats,
-  statsOf,
+  statsOfEndpoint,
 } from "../wait/endpoint.ts";
 import { hasLeft, isLinked, ring } from "../wait/state.ts";
 
@@ -219,7 +219,7 @@ export class FanoutWriter<T = unknown> {
 
   /** What this endpoint has counted since it attached. */
   get stats(): Stats {
-    return statsOf(this.#link.endpoint);
+    return statsOfEndpoint(this.#link.endpoint);
   }
 
   /**

@@ -10,6 +10,7 @@ import type { FutexMechanism } from "./futex.ts";
 import { layout } from "../memory/layout.ts";
 import { recordOffset } from "../memory/plan.ts";
 import { SegmentFile } from "./mod.ts";
+import { statsOf } from "../pipe/ends.ts";
 
 const A = { endpoint: 0 };
 const B = { endpoint: 1 };
@@ -37,7 +38,7 @@ for (const mode of ["echo", "echoAsync"] as const) {
         port.write(message, WAIT);
         assertEquals(port.read(WAIT), message);
       }
-      if (spin === 0) assert(port.stats.parks > 0, "nobody slept");
+      if (spin === 0) assert(statsOf(port).parks > 0, "nobody slept");
       port.end();
       assertEquals([port.read(WAIT), port.ended], [undefined, true]);
       assertEquals(await peer.ended(), 0);

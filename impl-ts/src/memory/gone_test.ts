@@ -33,13 +33,13 @@ Deno.test("a handoff that came through JSON says that memory does not pass so", 
   const calls: Record<string, () => unknown> = {
     "Port.from": () => Port.from(throughJson(port.handoff())),
     "Port.attach": () => Port.attach(throughJson(port.memory)),
-    "Port.attachAsync": () => Port.attachAsync(throughJson(port.memory)),
     "Port.create": () => Port.create({ memory: throughJson(port.memory) }),
     "a region": () => Port.attach(throughJson(region)),
     "a view": () => Port.attach(throughJson(new Uint8Array(port.memory as SharedArrayBuffer))),
     "Hub.attach": () => Hub.attach(throughJson(port.memory)),
     "FanoutReader.from": () => FanoutReader.from(throughJson(fanout.handoff(0))),
     "Segment.attach": () => Segment.attach(throughJson(port.memory)),
+    "Segment.attachAsync": () => Segment.attachAsync(throughJson(port.memory)),
     "receivePort": () => {
       port1.postMessage(throughJson(port.handoff()));
       return held(receivePort({ source: port2 }));

@@ -29,7 +29,7 @@ import type { Link } from "../pipe/link.ts";
 import { place } from "../pipe/outgoing.ts";
 import type { PortDelivery } from "../port/delivery.ts";
 import type { StreamPort } from "../port/over_stream.ts";
-import { type Stats, statsOf } from "../wait/endpoint.ts";
+import { type Stats, statsOfEndpoint } from "../wait/endpoint.ts";
 import { followSystem, microseconds } from "./clock.ts";
 import { IncomingGauge } from "./incoming.ts";
 import { OutgoingGauge, overLink } from "./outgoing.ts";
@@ -127,7 +127,7 @@ export class Meter {
       throwCannot("meter: it has a meter already");
     }
     this.#link = link;
-    this.#before = statsOf(endpoint);
+    this.#before = statsOfEndpoint(endpoint);
     followSystem();
     this.#since = microseconds();
     if (outgoing !== undefined) {
@@ -252,7 +252,7 @@ export class Meter {
   reset(): void {
     followSystem();
     this.#since = microseconds();
-    this.#before = statsOf(this.#link.endpoint);
+    this.#before = statsOfEndpoint(this.#link.endpoint);
     this.#outgoing?.clear();
     this.#incoming?.clear();
   }

@@ -22,7 +22,7 @@ import {
   look,
   requireVacant,
   type Stats,
-  statsOf,
+  statsOfEndpoint,
   type Waiter,
 } from "../wait/endpoint.ts";
 import { closeEndpoint, failEndpoint, hasLeft } from "../wait/state.ts";
@@ -128,7 +128,7 @@ export function hubGeometry(
  *
  * for (let port; (port = hub.select({ timeout: 10 })) !== undefined;) {
  *   const message = port.tryRead();
- *   if (message !== undefined) port.write(`${message}, client ${port.peerIndex - 1}`);
+ *   if (message !== undefined) port.write(`${message}, client ${hub.ports.indexOf(port)}`);
  *   else port.close(); // it has ended
  * }
  * console.log(clients[1]?.read()); // "ready, client 1"
@@ -214,7 +214,7 @@ export class Hub<In = unknown, Out = In> {
 
   /** What the hub's endpoint has counted since it attached, for all ports together. */
   get stats(): Stats {
-    return statsOf(this.#endpoint);
+    return statsOfEndpoint(this.#endpoint);
   }
 
   /**

@@ -5,7 +5,7 @@ import { Port } from "../port/port.ts";
 import { Segment } from "../memory/segment.ts";
 import { failEndpoint } from "../wait/state.ts";
 import { pollingMechanism } from "../wait/mechanism.ts";
-import { waitForPeer, waitForPeerAsync } from "./peer.ts";
+import { peerIndexOf, waitForPeer, waitForPeerAsync } from "./peer.ts";
 import { claim, finish } from "./lend.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -15,8 +15,8 @@ type Any = any;
 function hubWith(count: number, options: HubCreateOptions<Any, Any> = {}): [Hub<Any>, Port<Any>[]] {
   const hub = Hub.create<Any>(count, { capacity: 1024, ...options });
   const { segment } = hub;
-  const attach = ({ peerIndex }: Port) =>
-    Port.attach<Any>(segment.memory, { ...options as object, endpoint: peerIndex });
+  const attach = ({ link: { peer } }: Port) =>
+    Port.attach<Any>(segment.memory, { ...options as object, endpoint: peer });
   return [hub, hub.ports.map(attach)];
 }
 
@@ -47,7 +47,7 @@ Deno.test("every client has its own two ways, and all of them share the hub's en
   }
   for (const [n, client] of clients.entries()) {
     assertEquals([client.read(), hub.ports[n]!.read()], [`to ${n}`, `from ${n}`]);
-    assertEquals([hub.ports[n]!.peerIndex, client.peerIndex], [n + 1, 0]);
+    assertEquals([peerIndexOf(hub.ports[n]!), peerIndexOf(client)], [n + 1, 0]);
   }
   assertCode(() => Port.attach(hub.memory, { endpoint: 2 }), "segment.endpoint");
   assertCode(() => Port.attach(hub.memory, { endpoint: 4 }), "segment.endpoint");
@@ -62,9 +62,10 @@ Deno.test("a hub attaches to what another has made, or creates on blank memory",
   assertCode(() => Hub.attach(made), "segment.endpoint");
   assertEquals((await Hub.attachAsync(Segment.allocate(geometry).memory)).ports.length, 2);
   const blank = new SharedArrayBuffer(Segment.allocate(geometry).size);
-  const client = Port.attachAsync(blank, { endpoint: 2, timeout: 5000 });
+  const formatted = Segment.attachAsync(blank, { timeout: 5000 });
   const hub = Hub.create<number>(2, { memory: blank });
-  (await client).write(5);
+  await formatted;
+  Port.attach(blank, { endpoint: 2 }).write(5);
   assertEquals(hub.ports[1]!.read(), 5);
   assertCode(() => Hub.create(3, { memory: made, timeout: 0 }), "segment.size");
   assertCode(() => Hub.create(1, { memory: made }), "segment.geometry");
@@ -170,7 +171,7 @@ Deno.test("a client that closes, fails or breaks its ring leaves the others as t
   clients[3]!.write("well");
   const seen: unknown[] = [];
   for (let port; (port = hub.select({ timeout: 0 })) !== undefined;) {
-    const n = port.peerIndex - 1;
+    const n = peerIndexOf(port) - 1;
     try {
       seen.push([n, port.tryRead()]);
     } catch (error) {

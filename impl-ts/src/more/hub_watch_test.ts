@@ -8,6 +8,7 @@ import { Port } from "../port/port.ts";
 import { until } from "../port/fixture.ts";
 import { agentMechanism, pollingMechanism } from "../wait/mechanism.ts";
 import { writeMany } from "./many.ts";
+import { statsOf } from "../pipe/ends.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
@@ -28,7 +29,7 @@ function hubWith(count: number, isAttached = true): [Hub<Any>, Port<Any>[]] {
   const hub = Hub.create<Any>(count, { capacity: 256, spin: 0 });
   const { memory, ports } = hub;
   const clients = isAttached
-    ? ports.map(({ peerIndex }) => Port.attach<Any>(memory, { endpoint: peerIndex }))
+    ? ports.map(({ link: { peer } }) => Port.attach<Any>(memory, { endpoint: peer }))
     : [];
   return [hub, clients];
 }
@@ -260,7 +261,7 @@ Deno.test("[wait.stay_armed] a wish for data that was taken late is stored again
   const words = takeLate(hub, 3, RING_READER_WANTS_WORD); // from client 1
   await until(() => Atomics.load(words, RING_READER_WANTS_WORD) !== 0);
   clients[1]!.write("heard");
-  assertEquals(clients[1]!.stats.wakes, 1);
+  assertEquals(statsOf(clients[1]!).wakes, 1);
   await until(() => heard.length === 1);
   hub.close();
   assertEquals(wants(hub, RING_READER_WANTS_WORD), [0, 0, 0, 0, 0, 0]); // [wait.disarm]
@@ -275,9 +276,9 @@ Deno.test("[wait.stay_armed] a wish for room that was taken late is stored again
   await pause(5);
   const words = takeLate(hub, 2, RING_WRITER_WANTS_WORD); // to client 1
   await until(() => Atomics.load(words, RING_WRITER_WANTS_WORD) !== 0);
-  const before = clients[1]!.stats.wakes;
+  const before = statsOf(clients[1]!).wakes;
   while (clients[1]!.tryRead() === 0);
-  assertEquals(clients[1]!.stats.wakes, before + 1);
+  assertEquals(statsOf(clients[1]!).wakes, before + 1);
   await posts[1];
   for (const client of clients) while (client.tryRead() === 0);
   await Promise.all(posts);
@@ -365,7 +366,7 @@ Deno.test("[port.inbox_wake] so it does where the bell has rung before", async (
     const words = hub.segment.words(controlOffset, controlSize);
     assert(Atomics.exchange(words, RING_READER_WANTS_WORD, 0) !== 0);
     client!.write("kept");
-    assertEquals(client!.stats.wakes, 0);
+    assertEquals(statsOf(client!).wakes, 0);
     assertCode(() => port!.write(0, { timeout: 0 }), "wait.timeout");
     // In this job: everything else that could end the read comes in later jobs.
     let value: unknown;

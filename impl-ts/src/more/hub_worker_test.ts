@@ -5,6 +5,7 @@ import { echoAll, echoAllAsync, echoOne, messages, WAIT } from "./hub_fixture.ts
 import type { HubTask } from "./hub_worker_fixture.ts";
 import { Port } from "../port/port.ts";
 import { waitForPeerAsync } from "./peer.ts";
+import { Segment } from "../memory/segment.ts";
 
 const COUNT = 150;
 
@@ -26,8 +27,8 @@ for (const spin of [50, 0]) {
       Deno.test(`a hub serves clients in two workers and loses none: ${name}`, async () => {
         using hub = Hub.create(2, { capacity, spin });
         const memory = hub.memory as SharedArrayBuffer;
-        const said = hub.ports.map(({ peerIndex }) =>
-          start({ memory, endpoint: peerIndex, count: COUNT })
+        const said = hub.ports.map(({ link: { peer } }) =>
+          start({ memory, endpoint: peer, count: COUNT })
         );
         for (const port of hub.ports) assertEquals(await waitForPeerAsync(port, WAIT), true);
         assertEquals(await echo(hub), 2 * COUNT);
@@ -45,8 +46,8 @@ Deno.test("select loses no wake: it is served where no slice ends a sleep", asyn
   // The rings of the quiet one never wake the hub on behalf of the others.
   const [quiet, ...busy] = hub.ports;
   using _client = Port.from(quiet!.handoff());
-  const said = busy.map(({ peerIndex }) =>
-    start({ memory, endpoint: peerIndex, count: 10 * COUNT })
+  const said = busy.map(({ link: { peer } }) =>
+    start({ memory, endpoint: peer, count: 10 * COUNT })
   );
   for (const port of busy) assertEquals(await waitForPeerAsync(port, WAIT), true);
   let count = 0;
@@ -67,7 +68,10 @@ Deno.test("a hub in a worker serves two clients of one event loop", async () => 
   const { size } = made.segment;
   made.close();
   const memory = new SharedArrayBuffer(size);
-  const clients = [1, 2].map((endpoint) => Port.attachAsync(memory, { endpoint, ...WAIT }));
+  const clients = [1, 2].map(async (endpoint) => {
+    await Segment.attachAsync(memory, WAIT);
+    return Port.attach(memory, { endpoint });
+  });
   const said = start({ memory, endpoint: 0, count: 0 });
   await Promise.all(clients.map(async (attaching, n) => {
     using client = await attaching;

@@ -78,6 +78,24 @@ export async function waitForPeerAsync(
   return isThere(link);
 }
 
+/**
+ * Index of the endpoint at the other end of a port, a writer or a reader; of the clients of a hub,
+ * the first has 1.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { peerIndexOf } from "@millrace/millrace/peer";
+ *
+ * using here = Port.create();
+ * using there = Port.attach(here.memory); // usually in another thread
+ * console.log(peerIndexOf(here), peerIndexOf(there)); // 1 0
+ * ```
+ */
+export function peerIndexOf({ link }: ReadingEnd | WritingEnd): number {
+  return link.peer;
+}
+
 function isThere({ endpoint, peer }: Link): boolean {
   return stateOf(stateWord(endpoint, peer)) !== layout.ENDPOINT_STATE_VACANT;
 }

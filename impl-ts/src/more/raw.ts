@@ -205,8 +205,8 @@ export function readMessageAsync(
 
 /**
  * Reads the payload of one message into memory of the caller, and returns its size. Blocks until
- * there is a message; undefined at the timeout and at the end of the stream. `end.kind`, `codec`
- * and `tag` are then those of the message.
+ * there is a message; undefined at the timeout and at the end of the stream. `lastRead` then returns
+ * the kind, codec and tag of the message.
  *
  * @throws {RangeError} if the message does not fit; it stays, and can be read again.
  *
@@ -251,6 +251,26 @@ export function readInto(
 export function tryReadInto(end: TryReadingEnd, target: Uint8Array): number | undefined {
   const inc = end.link.incoming!;
   return copyTaken(inc, tryRead(inc, Mode.SHOW), target);
+}
+
+/**
+ * Returns the kind, codec and tag of the message that was read last, whichever function or verb
+ * has read it.
+ *
+ * @example
+ * ```ts
+ * import { Port } from "@millrace/millrace";
+ * import { lastRead, writeMessage } from "@millrace/millrace/raw";
+ *
+ * using here = Port.create<string>();
+ * using there = Port.attach<string>(here.memory); // usually in another thread
+ * writeMessage(here, { codec: 1, tag: 42, payload: new TextEncoder().encode("hello") });
+ * console.log(there.read(), lastRead(there).tag); // hello 42
+ * ```
+ */
+export function lastRead(end: TryReadingEnd): Pick<Message, "kind" | "codec" | "tag"> {
+  const { kind, codec, tag } = end.link.incoming!;
+  return { kind, codec, tag };
 }
 
 /** Copies what was taken into the caller's memory. What does not fit stays. */

@@ -54,7 +54,7 @@ import { look } from "../wait/endpoint.ts";
  * const old = Port.create<string>();
  * const first = Port.attach<string>(old.memory); // usually in a worker
  * first.write("the last words");
- * failEndpoint(old.segment, old.peerIndex); // it has crashed: `supervise` says so
+ * failEndpoint(old.segment, 1); // it has crashed: `supervise` says so
  *
  * console.log(old.read()); // "the last words"
  * using port = revive(old);

@@ -10,6 +10,7 @@ import { setTimeout } from "../memory/clock.ts";
 import { layout } from "../memory/layout.ts";
 import type { Segment } from "../memory/segment.ts";
 import { recordOffset, requireInteger } from "../memory/plan.ts";
+import type { PipeEnd } from "../pipe/options.ts";
 import { defaultMechanism } from "../wait/mechanism.ts";
 import { failEndpoint, generationOf, stateOf } from "../wait/state.ts";
 import { unref } from "../wait/loop.ts";
@@ -59,7 +60,7 @@ export interface WorkerLike {
  * ```
  */
 export type Supervised =
-  | { readonly segment: Segment; readonly peerIndex: number }
+  | PipeEnd & { readonly segment: Segment }
   | { readonly segment: Segment; readonly index: number };
 
 /**
@@ -319,7 +320,7 @@ export function supervise(
 
 function placeOf(each: Supervised): Place {
   const { segment } = each;
-  const index = "index" in each ? each.index : each.peerIndex;
+  const index = "index" in each ? each.index : each.link.peer;
   requireInteger("index", index, 0, segment.endpointCount - 1);
   return { segment, index, generation: generationOf(segment, index) };
 }

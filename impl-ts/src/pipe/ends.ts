@@ -6,11 +6,12 @@
 
 import type { Segment } from "../memory/segment.ts";
 import { Bit } from "../ring/side.ts";
-import { attachEndpoint, requireVacant, type Stats, statsOf } from "../wait/endpoint.ts";
+import { attachEndpoint, requireVacant, type Stats, statsOfEndpoint } from "../wait/endpoint.ts";
 import { hasEnded, Incoming, Mode, read, readAsync, tryRead } from "./incoming.ts";
 import { closeLink, Link } from "./link.ts";
 import {
   findRing,
+  type PipeEnd,
   type ReaderOptions,
   requireReaderOptions,
   requireWriterOptions,
@@ -86,11 +87,6 @@ export class Writer<T = unknown> {
   /** Whether `end` was called. */
   get ended(): boolean {
     return (this.#outgoing.bits & Bit.ENDED) !== 0;
-  }
-
-  /** What this endpoint has counted since it attached. */
-  get stats(): Stats {
-    return statsOf(this.link.endpoint);
   }
 
   /** Writes one message. Blocks while there is no room for it. See `Port.write`. */
@@ -209,26 +205,6 @@ export class Reader<T = unknown> {
     return hasEnded(this.#incoming);
   }
 
-  /** What this endpoint has counted since it attached. */
-  get stats(): Stats {
-    return statsOf(this.link.endpoint);
-  }
-
-  /** The kind of the message that was read last. */
-  get kind(): number {
-    return this.#incoming.kind;
-  }
-
-  /** The codec of the message that was read last, as a number. */
-  get codec(): number {
-    return this.#incoming.codec;
-  }
-
-  /** The tag of the message that was read last. */
-  get tag(): number {
-    return this.#incoming.tag;
-  }
-
   /**
    * Reads one message. Blocks until there is one. Returns undefined at the timeout, and after the
    * end of the stream: see `ended`. Throws what `Port.read` throws.
@@ -261,4 +237,20 @@ export class Reader<T = unknown> {
   [Symbol.dispose](): void {
     this.close();
   }
+}
+
+/**
+ * What the endpoint of a port, a writer or a reader has counted since it attached.
+ *
+ * @example
+ * ```ts
+ * import { Port, statsOf } from "@millrace/millrace";
+ *
+ * using port = Port.create<string>();
+ * port.read({ timeout: 5 });
+ * console.log(statsOf(port).parks > 0); // true
+ * ```
+ */
+export function statsOf({ link }: PipeEnd): Stats {
+  return statsOfEndpoint(link.endpoint);
 }

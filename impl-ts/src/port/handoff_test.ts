@@ -3,6 +3,7 @@ import { pattern, random } from "../testing/fixture.ts";
 import { Port } from "./port.ts";
 import { ports } from "./fixture.ts";
 import type { Task } from "./worker_fixture.ts";
+import { isPortHandoff } from "./options.ts";
 
 const WAIT = { timeout: 60_000 };
 
@@ -144,10 +145,10 @@ Deno.test("what is no handoff is refused, and each end is given once", () => {
       { ...good, endpoint: "1" },
     ]
   ) {
-    assertEquals(Port.isHandoff(bad), false);
+    assertEquals(isPortHandoff(bad), false);
     assertThrows(() => Port.from(bad), TypeError, "no handoff");
   }
-  assert(Port.isHandoff(good));
+  assert(isPortHandoff(good));
   assertThrows(() => Port.from(good), Error, "segment.endpoint");
   assertThrows(() => a.handoff({ memory: 1 }), TypeError, "memory");
   const own = Port.create({ memory: new ArrayBuffer(4096), capacity: 256 });

@@ -246,10 +246,10 @@ export function findRings(segment: Segment, index: number): [Channel, Channel] {
  *
  * @example
  * ```ts
- * import { Port, type PortHandoff } from "@millrace/millrace";
+ * import { isPortHandoff, Port, type PortHandoff } from "@millrace/millrace";
  *
  * const handoff: PortHandoff & { name: string } = Port.create().handoff({ name: "log" });
- * console.log(Port.isHandoff(structuredClone(handoff)), handoff.endpoint); // true 1
+ * console.log(isPortHandoff(structuredClone(handoff)), handoff.endpoint); // true 1
  * ```
  */
 export interface PortHandoff {
@@ -274,8 +274,22 @@ export function makeHandoff<Extra extends object>(
   throwCannot(`hand port over: ${taken} is a property of every handoff`);
 }
 
-/** Whether a value is a handoff, as far as that can be seen without attaching. */
-export function isHandoff(value: unknown): value is PortHandoff {
+/**
+ * Whether a value was made by `port.handoff()`, as far as that can be seen without attaching.
+ * `Extra` is the type of what the caller of that has added.
+ *
+ * @example
+ * ```ts
+ * import { isPortHandoff, Port } from "@millrace/millrace";
+ *
+ * const posted: unknown = Port.create().handoff({ name: "log" });
+ * if (isPortHandoff<{ name: string }>(posted)) console.log(posted.name); // log
+ * console.log(isPortHandoff({ name: "log" })); // false
+ * ```
+ */
+export function isPortHandoff<Extra extends object = object>(
+  value: unknown,
+): value is PortHandoff & Extra {
   if (typeof value !== "object" || value === null) return false;
   const { millrace, memory, endpoint } = value as Partial<PortHandoff>;
   return millrace === "port" && typeof memory === "object" && memory !== null &&

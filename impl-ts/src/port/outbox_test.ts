@@ -11,6 +11,7 @@ import { claim, publish, release, tryPeek } from "../more/lend.ts";
 import { writeMessage } from "../more/raw.ts";
 import { waitForPeer } from "../more/peer.ts";
 import { writeMany } from "../more/many.ts";
+import { statsOf } from "../pipe/ends.ts";
 
 // deno-lint-ignore no-explicit-any
 function ports(options: PortCreateOptions<any, any> = {}): [Port<any>, Port<any>] {
@@ -45,10 +46,10 @@ Deno.test("what one job posts is packed into batches and published once", async 
   const [a, b] = ports();
   const values: unknown[] = Array.from({ length: 40 }, (_, i) => i);
   values.splice(20, 0, pattern(5), "é".repeat(5000));
-  const before = a.stats;
+  const before = statsOf(a);
   for (const value of values) a.postMessage(value);
   await new Promise<void>((resolve) => nextTask(resolve));
-  const after = a.stats;
+  const after = statsOf(a);
   assertEquals(after.wakes + after.wakesElided - before.wakes - before.wakesElided, 1);
   const codecs: [number, number][] = [];
   for (let message; (message = tryPeek(b)) !== undefined;) {
@@ -67,10 +68,10 @@ Deno.test("what one job posts is packed into batches and published once", async 
 Deno.test("with batch false, each post and each value of writeMany is a message", async () => {
   for (const batch of [true, undefined, false]) {
     const [a, b] = ports({ batch });
-    const before = a.stats;
+    const before = statsOf(a);
     const sent = [1, { two: 2 }, null].map((value) => a.postMessage(value));
     await Promise.all(sent);
-    const after = a.stats;
+    const after = statsOf(a);
     // They go out together all the same.
     assertEquals(after.wakes + after.wakesElided - before.wakes - before.wakesElided, 1);
     writeMany(a, [4, 5]);

@@ -42,6 +42,5 @@ export type StreamPort<In = unknown, Out = In> = Omit<
   // These are about the memory of both sides, and about who has attached to it.
   | "handoff"
   | "memory"
-  | "peerIndex"
   | "segment"
 >;

@@ -37,7 +37,7 @@ import {
   write,
   writeAsync,
 } from "../pipe/outgoing.ts";
-import { attachEndpoint, requireVacant, type Stats, statsOf } from "../wait/endpoint.ts";
+import { attachEndpoint, requireVacant } from "../wait/endpoint.ts";
 import {
   callListeners,
   closedOf,
@@ -59,7 +59,7 @@ import {
 import {
   endpointOf,
   findRings,
-  isHandoff,
+  isPortHandoff,
   makeHandoff,
   type PortAttachOptions,
   type PortCreateOptions,
@@ -159,7 +159,7 @@ export class Port<In = unknown, Out = In> extends EventTarget {
 
   /**
    * Attaches to a port that another thread has made, by default as side `b`, or as a client of a
-   * hub. Blocks until the memory is formatted.
+   * hub. Blocks until the memory is formatted; not if it is, as after `Segment.attachAsync`.
    *
    * @throws {SegmentError} if it is not formatted in time, is not a port, or the side is taken.
    */
@@ -168,16 +168,6 @@ export class Port<In = unknown, Out = In> extends EventTarget {
     options: PortAttachOptions<In, Out> & AttachOptions = {},
   ): Port<In, Out> {
     const segment = Segment.attach(memory, options);
-    requirePortOptions(options);
-    return Port.#take<In, Out>(segment, endpointOf(options), options);
-  }
-
-  /** `attach` without blocking. */
-  static async attachAsync<In = unknown, Out = In>(
-    memory: Memory,
-    options: PortAttachOptions<In, Out> & WaitOptions = {},
-  ): Promise<Port<In, Out>> {
-    const segment = await Segment.attachAsync(memory, options);
     requirePortOptions(options);
     return Port.#take<In, Out>(segment, endpointOf(options), options);
   }
@@ -206,17 +196,9 @@ export class Port<In = unknown, Out = In> extends EventTarget {
     handoff: unknown,
     options: PortOptions<In, Out> & AttachOptions & { readonly side?: undefined } = {},
   ): Port<In, Out> {
-    if (!isHandoff(handoff)) throwCannot("make port: this is no handoff of one");
+    if (!isPortHandoff(handoff)) throwCannot("make port: this is no handoff of one");
     const own = { ...requireOptions(options), endpoint: handoff.endpoint };
     return Port.attach<In, Out>(handoff.memory, own);
-  }
-
-  /**
-   * Whether a value was made by `handoff`. `Extra` is the type of what the caller of that has
-   * added.
-   */
-  static isHandoff<Extra extends object = object>(value: unknown): value is PortHandoff & Extra {
-    return isHandoff(value);
   }
 
   static #take<In, Out>(
@@ -257,27 +239,12 @@ export class Port<In = unknown, Out = In> extends EventTarget {
    * @throws {TypeError} if the memory is not shared, or a property has a name of the handoff's.
    */
   handoff<Extra extends object = object>(extra?: Extra): PortHandoff & Extra {
-    return makeHandoff(this.segment, this.peerIndex, extra);
+    return makeHandoff(this.segment, this.#link.peer, extra);
   }
 
   /** Whether the peer has ended its stream, and everything was read. */
   get ended(): boolean {
     return hasEnded(this.#incoming);
-  }
-
-  /** Kind of the message that was read last. 1 is data, 3 a call, 4 a return, 5 a throw. */
-  get kind(): number {
-    return this.#incoming.kind;
-  }
-
-  /** Codec of the message that was read last, as a number. */
-  get codec(): number {
-    return this.#incoming.codec;
-  }
-
-  /** Tag of the message that was read last: a number that its writer chose. */
-  get tag(): number {
-    return this.#incoming.tag;
   }
 
   /**
@@ -288,16 +255,6 @@ export class Port<In = unknown, Out = In> extends EventTarget {
    */
   get closed(): Promise<MillraceError | undefined> {
     return closedOf(this.#delivery);
-  }
-
-  /** What this endpoint has counted since it attached. */
-  get stats(): Stats {
-    return statsOf(this.#link.endpoint);
-  }
-
-  /** Index of the endpoint at the other end. */
-  get peerIndex(): number {
-    return this.#link.peer;
   }
 
   /**

@@ -6,7 +6,7 @@
 
 import { requireOptions, throwCannot } from "../error.ts";
 import { Port } from "./port.ts";
-import type { PortOptions } from "./options.ts";
+import { isPortHandoff, type PortOptions } from "./options.ts";
 import type { AttachOptions } from "../memory/segment.ts";
 
 /**
@@ -100,7 +100,7 @@ export function receivePort<In = unknown, Out = In>(
       reject(signal?.reason);
     };
     const take = ({ data }: { data: unknown }) => {
-      if (!Port.isHandoff(data)) return;
+      if (!isPortHandoff(data)) return;
       stop();
       try {
         resolve(Port.from<In, Out>(data, others));

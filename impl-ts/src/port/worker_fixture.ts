@@ -2,6 +2,7 @@
 
 import { Port, type PortHandoff } from "../mod.ts";
 import { readableOf, writableOf } from "../more/streams.ts";
+import { isPortHandoff } from "./options.ts";
 
 const WAIT = { timeout: 60_000 };
 
@@ -21,7 +22,7 @@ scope.onmessage = ({ data }) => {
 };
 
 async function serve(handoff: unknown): Promise<void> {
-  if (!Port.isHandoff<Task>(handoff)) throw new TypeError("no handoff");
+  if (!isPortHandoff<Task>(handoff)) throw new TypeError("no handoff");
   const port: Port<unknown> = Port.from(handoff);
   if (handoff.mode === "events") {
     port.onmessage = ({ data }) => port.postMessage(data);

@@ -3,6 +3,7 @@ import { assertCode, NEAR_WRAP, pattern, pipe, scribed } from "../testing/fixtur
 import { layout } from "../memory/layout.ts";
 import { abandon, claim, finish, peek, publish, release, tryClaim, tryPeek } from "../more/lend.ts";
 import { tryReadMessage } from "../more/raw.ts";
+import { statsOf } from "../pipe/ends.ts";
 
 function control(words: Int32Array) {
   const RING_TAIL_WORD = layout.RING_TAIL_WORD;
@@ -26,7 +27,7 @@ Deno.test("the ring of the specification's example, across 2^32", async () => {
   const frame = [5, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x68, 0x65, 0x6c, 0x6c, 0x6f];
   assertEquals([...segment.bytes(1024, 21)], frame);
   await arriving;
-  assertEquals([writer.stats.wakes, reader.stats.parks], [1, 1]);
+  assertEquals([statsOf(writer).wakes, statsOf(reader).parks], [1, 1]);
 });
 
 Deno.test("a frame that would cross the end of the byte area goes behind a pad", () => {

@@ -87,7 +87,6 @@ const handoff = Port.create().handoff();
 const formatted = Port.create().memory;
 add("Port.create", (wrong) => Port.create(wrong));
 add("Port.attach", (wrong) => Port.attach(formatted, wrong));
-add("Port.attachAsync", (wrong) => Port.attachAsync(formatted, wrong));
 add("Port.from", (wrong) => Port.from(handoff, wrong));
 add("portGeometry", (wrong) => portGeometry(wrong));
 add("portMemory", (wrong) => portMemory(wrong));

@@ -20,12 +20,12 @@ import { changeState, generationAt, hasChanged, ringAround, stateOf } from "./st
  *
  * @example
  * ```ts
- * import { Port, type Stats } from "@millrace/millrace";
+ * import { Port, type Stats, statsOf } from "@millrace/millrace";
  *
  * using here = Port.create<number>();
  * using there = Port.attach<number>(here.memory);
  * for (let n = 0; n < 100; n++) here.write(n);
- * const { wakes, wakesElided }: Stats = here.stats;
+ * const { wakes, wakesElided }: Stats = statsOf(here);
  * console.log(wakes, wakesElided >= 100); // 0 true
  * ```
  */
@@ -228,7 +228,7 @@ export function attachEndpoint(
 }
 
 /** A copy of the counters. */
-export function statsOf({ wakes, wakesElided, parks, lateWakes }: Endpoint): Stats {
+export function statsOfEndpoint({ wakes, wakesElided, parks, lateWakes }: Endpoint): Stats {
   return { wakes, wakesElided, parks, lateWakes };
 }
 

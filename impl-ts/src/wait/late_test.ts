@@ -4,7 +4,7 @@ import { assertEquals } from "@std/assert";
 import { pipeSegment, watched } from "../testing/fixture.ts";
 import { layout } from "../memory/layout.ts";
 import { MailboxReader, MailboxWriter } from "../mailbox/mailbox.ts";
-import { Reader, Writer } from "../pipe/ends.ts";
+import { Reader, statsOf, Writer } from "../pipe/ends.ts";
 import { agentMechanism, type Mechanism } from "./mechanism.ts";
 
 /** Longer than any slice, and shorter than one. */
@@ -29,7 +29,7 @@ function readerThatWakes(isRung: boolean, options: { timeout: number }): number 
   const mechanism = ending(isRung, () => writer.write(1));
   const reader = Reader.attach<number>(segment, { spin: 0, mechanism });
   assertEquals(reader.read(options), 1);
-  return reader.stats.lateWakes;
+  return statsOf(reader).lateWakes;
 }
 
 Deno.test("Stats.lateWakes counts slices that end with a message there, and nothing else", () => {
@@ -44,7 +44,7 @@ Deno.test("Stats.lateWakes leaves out slices that find nothing", () => {
   let sleeps = 0;
   const mechanism = ending(false, () => sleeps++);
   const reader = Reader.attach(segment, { spin: 0, mechanism });
-  assertEquals([reader.read({ timeout: 20 }), reader.stats.lateWakes], [undefined, 0]);
+  assertEquals([reader.read({ timeout: 20 }), statsOf(reader).lateWakes], [undefined, 0]);
   assertEquals(sleeps > 0, true);
 });
 
@@ -60,7 +60,7 @@ async function readerInLoop(isRung: boolean): Promise<number> {
   if (!isRung) Atomics.store(wants, layout.RING_READER_WANTS_WORD, 0);
   writer.write(1);
   assertEquals(await reading, 1);
-  return reader.stats.lateWakes;
+  return statsOf(reader).lateWakes;
 }
 
 Deno.test("Stats.lateWakes counts those of asynchronous calls", async () => {

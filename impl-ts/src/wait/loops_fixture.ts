@@ -3,6 +3,7 @@
 import { random } from "../testing/fixture.ts";
 import { MillraceError, Port, type PortHandoff } from "../mod.ts";
 import { nextTask } from "./loop.ts";
+import { statsOf } from "../pipe/ends.ts";
 
 /** What a worker is asked to do with a port that it is handed. */
 export interface Task {
@@ -54,7 +55,7 @@ export async function converse(port: Port<number>, { seed, count }: Task): Promi
     await new Promise((resolve) => setTimeout(resolve, next() % 8));
     if (got === so) post();
   }
-  const { parks, lateWakes: late } = port.stats;
+  const { parks, lateWakes: late } = statsOf(port);
   return { parks, late };
 }
 

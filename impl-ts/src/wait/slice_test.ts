@@ -4,7 +4,7 @@ import { assertEquals } from "@std/assert";
 import { pipeSegment, sliceTimers, watched } from "../testing/fixture.ts";
 import { Hub } from "../more/hub.ts";
 import { layout } from "../memory/layout.ts";
-import { Reader, Writer } from "../pipe/ends.ts";
+import { Reader, statsOf, Writer } from "../pipe/ends.ts";
 import { Port } from "../port/port.ts";
 import { until } from "../port/fixture.ts";
 import { select, selectAsync } from "../more/select.ts";
@@ -79,7 +79,7 @@ Deno.test("[wait.slice] the timer of a port's events follows its peer", async ()
     using here = Port.create<number>();
     const got: number[] = [];
     here.onmessage = ({ data }) => got.push(data);
-    await until(() => here.stats.parks > 0);
+    await until(() => statsOf(here).parks > 0);
     assertEquals(timers.ms, [layout.WAIT_SLICE_MS]);
     using there = Port.attach<number>(here.memory); // its ring is what the events wake by
     await until(() => timers.ms.length === 2);

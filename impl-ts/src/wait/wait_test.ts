@@ -12,6 +12,7 @@ import {
 } from "./mechanism.ts";
 import { Turns, waitForAsync } from "./waitable.ts";
 import { ring } from "./state.ts";
+import { statsOf } from "../pipe/ends.ts";
 
 const WAKES = (256 + layout.ENDPOINT_WAKES_OFFSET) >> 2;
 
@@ -34,7 +35,7 @@ Deno.test("a sleeper arms head + 16, sleeps until its deadline at most, and disa
   const wants = () => segment.words(512, 512)[layout.RING_READER_WANTS_WORD]!;
   assertEquals(reader.read({ timeout: 5 }), undefined);
   assertEquals(seen[0], 17);
-  assertEquals([seen[1]! <= 5, wants(), reader.stats.parks > 0], [true, 0, true]);
+  assertEquals([seen[1]! <= 5, wants(), statsOf(reader).parks > 0], [true, 0, true]);
 });
 
 Deno.test("what is published between the look and the arming is found without a sleep", () => {
@@ -125,7 +126,7 @@ Deno.test("a blocking wait does not clear the word of an asynchronous one", asyn
   assertEquals(reader.read({ timeout: 2 }), undefined);
   assertEquals(words[layout.RING_READER_WANTS_WORD], 17);
   writer.write(1);
-  assertEquals(writer.stats.wakes, 1);
+  assertEquals(statsOf(writer).wakes, 1);
   assertEquals(await pending, 1);
   assertEquals(words[layout.RING_READER_WANTS_WORD], 0);
 });
@@ -154,8 +155,8 @@ Deno.test("nobody is rung who does not sleep", () => {
     writer.write(i);
     reader.read();
   }
-  assertEquals([writer.stats.wakes, reader.stats.wakes], [0, 0]);
-  assertEquals([writer.stats.wakesElided, reader.stats.wakesElided], [100, 100]);
+  assertEquals([statsOf(writer).wakes, statsOf(reader).wakes], [0, 0]);
+  assertEquals([statsOf(writer).wakesElided, statsOf(reader).wakesElided], [100, 100]);
 });
 
 Deno.test("a flood does not starve the event loop", async () => {
@@ -266,7 +267,7 @@ Deno.test("the first waits without a timeout look at no clock", async () => {
   } finally {
     performance.now = now;
   }
-  assertEquals(here.stats.parks, 7);
+  assertEquals(statsOf(here).parks, 7);
 });
 
 Deno.test("[wait.slice] a port that is listened to looks at each slice", async () => {
