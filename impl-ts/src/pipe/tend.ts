@@ -10,7 +10,7 @@ import { layout } from "../memory/layout.ts";
 import { recordAt } from "../memory/plan.ts";
 import { goneError } from "../memory/segment.ts";
 import { Bit } from "../ring/side.ts";
-import { giveWay, keepAlive, SETTLED } from "../wait/loop.ts";
+import { giveWay, keepAlive, SETTLED, Turn } from "../wait/loop.ts";
 import { causeOf, stateOf } from "../wait/state.ts";
 import type { Link } from "./link.ts";
 
@@ -38,9 +38,6 @@ export interface Delivery {
   finish(reason: MillraceError | undefined): void;
 }
 
-/** Asynchronous calls between two looks whether the event loop has to turn. */
-const STREAK = 64;
-
 /** Has a link tended at the end of the job, after its promises. */
 export function tendSoon(link: Pick<Link, "isDue" | "tendLater" | "streak">): void {
   if (link.isDue) return;
@@ -59,7 +56,7 @@ export function noteKeeping(link: Link): void {
 
 /** Lets the event loop turn now and then, even if asynchronous calls never have to wait. */
 export function giveWayAtTimes(link: Pick<Link, "streak">): Promise<void> | undefined {
-  return ++link.streak % STREAK === 0 ? giveWay() : undefined;
+  return ++link.streak % Turn.STREAK === 0 ? giveWay() : undefined;
 }
 
 /** The error after the own `close`, which comes before every other answer. [pipe.first_answer] */

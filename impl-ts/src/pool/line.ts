@@ -43,7 +43,7 @@ import {
 import type { Port } from "../port/port.ts";
 import { Head } from "../ring/frame.ts";
 import { Bit, load } from "../ring/side.ts";
-import { nextTask, SETTLED, turn } from "../wait/loop.ts";
+import { nextTask, SETTLED, Turn, turn } from "../wait/loop.ts";
 import { numberAfter } from "./gauge.ts";
 import {
   LIST_SIZE,
@@ -58,8 +58,6 @@ import {
 import { isLinked } from "../wait/state.ts";
 
 const DATA = layout.FRAME_KIND_DATA;
-/** Milliseconds of work after which the event loop turns. */
-const TURN_MS = 4;
 /** The bit that marks a tag. Numbers are below it. */
 const MARK = 0x80000000;
 /** The most messages that are taken before `go` acts on them. */
@@ -246,7 +244,7 @@ export class Line implements Delivery {
     this.#isRunning = true;
     if (this.#isDry) turn.began = now(); // what is slept is not spent
     this.#isDry = false;
-    if (turn.delivered === 0 || now() - turn.began < TURN_MS) return void SETTLED.then(this.#next);
+    if (turn.delivered === 0 || now() - turn.began < Turn.MS) return void SETTLED.then(this.#next);
     nextTask(this.#next);
   }
 

@@ -23,7 +23,7 @@ import {
 } from "../pipe/incoming.ts";
 import type { Outgoing } from "../pipe/outgoing.ts";
 import { Bit, load } from "../ring/side.ts";
-import { nextTask, SETTLED, turn } from "../wait/loop.ts";
+import { nextTask, SETTLED, Turn, turn } from "../wait/loop.ts";
 import { PortEvent, type PortListener, type PortListenerOptions } from "./events.ts";
 import { finds } from "../wait/endpoint.ts";
 import { hasChanged } from "../wait/state.ts";
@@ -192,9 +192,8 @@ export function lookOut(delivery: PortDelivery): void {
       const found = pull(incoming, Mode.PASS, gone === undefined);
       if (incoming.bits & Bit.ENDED) return delivery.finish(undefined);
       // With a full inbox, a port that serves has to be told too.
-      const isUnread = found === Found.IN_RING && route?.refuse() !== true;
-      if (found === Found.TAKEN || isUnread) return;
-      if (gone) return delivery.finish(giveUpRest(incoming, gone));
+      if (found === Found.TAKEN || found === Found.IN_RING && !route?.refuse()) return;
+      if (gone) throw giveUpRest(incoming, gone);
       gone = hasChanged(link) ? stateError(link, "read") : undefined;
       if (!gone) return;
       load(incoming); // [pipe.look_again]
@@ -253,17 +252,16 @@ function deliverNext(delivery: PortDelivery): boolean {
     data = tryRead(incoming, Mode.VALUE);
     if (data === undefined) {
       if (!hasEnded(incoming)) return isAwaiting(delivery, For.MESSAGES);
-      delivery.finish(undefined);
-      return false;
+      type = "close";
     }
   } catch (reason) {
     if (!(reason instanceof MillraceError)) throw reason;
-    if (reason.name !== "MessageError") {
-      delivery.finish(reason);
-      return false;
-    }
-    type = "messageerror";
+    type = reason.name === "MessageError" ? "messageerror" : "close";
     data = reason;
+  }
+  if (type === "close") {
+    delivery.finish(data as MillraceError | undefined);
+    return false;
   }
   noteDelivered(delivery);
   callListeners(delivery, new PortEvent(type, delivery.port, data));
@@ -278,7 +276,7 @@ export function noteDelivered(delivery: PortDelivery): void {
 
 /** Whether the event loop has to turn. All ports of the thread have one turn together. */
 export function isTurnOver({ options }: PortDelivery): boolean {
-  const { turnCount = 256, turnTime = 4 } = options;
+  const { turnCount = 256, turnTime = Turn.MS } = options;
   const { delivered } = turn;
   const isTimed = delivered > 0 && (turnTime === 0 || delivered % 4 === 0);
   return delivered >= turnCount || isTimed && now() - turn.began >= turnTime;

@@ -84,9 +84,12 @@ export function nextTask(callback: () => void, keeps = true): void {
   port2.postMessage(0);
 }
 
-/** Milliseconds after which an event loop that always finds more to do at once must turn. */
-const enum Turn {
-  MS = 8,
+/** When an event loop that always finds more to do at once must turn. */
+export const enum Turn {
+  /** Milliseconds after which it must. */
+  MS = 4,
+  /** Asynchronous calls between two looks at the clock. */
+  STREAK = 64,
 }
 
 /**
