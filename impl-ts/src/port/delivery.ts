@@ -222,15 +222,13 @@ function finish(this: PortDelivery, reason: MillraceError | undefined): void {
 function deliver(delivery: PortDelivery): void {
   const { link, incoming, outgoing, bits, hops, next } = delivery;
   const hasSent = outgoing.first !== undefined || outgoing.published !== incoming.asked;
-  if (!hasSent && hops > 0 && hops < Tuned.HOPS) {
-    delivery.hops--;
-    return void SETTLED.then(next);
-  }
+  const isWaiting = !hasSent && hops > 0 && hops < Tuned.HOPS;
+  if (isWaiting && --delivery.hops > 0) return void SETTLED.then(next);
   link.prepare(0); // sends what was posted since
   link.isDue = true; // as the run goes on, and does so again
   const isHeard = (bits & Is.HEARD) !== 0 && incoming.takers.length === 0;
   const route = isHeard ? undefined : incoming.route;
-  let goesOn = !isLending(incoming) && (isHeard || route !== undefined);
+  let goesOn = !isWaiting && !isLending(incoming) && (isHeard || route !== undefined);
   if (goesOn && isTurnOver(delivery)) {
     link.isDue = false;
     return nextTask(next, delivery.keeps);
