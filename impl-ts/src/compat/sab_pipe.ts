@@ -7,14 +7,15 @@
 import { NO_BYTES } from "../codec/codec.ts";
 import { layout } from "../memory/layout.ts";
 import { requireInteger } from "../memory/plan.ts";
-import { isShared } from "../memory/segment.ts";
+import { isPast, isShared } from "../memory/segment.ts";
 import { now } from "../memory/clock.ts";
-import { glance, hasEnded, Mode, noteAsked, read, readAsync, tryRead } from "../pipe/incoming.ts";
+import { glance, Mode, noteAsked, readAsync, tryRead } from "../pipe/incoming.ts";
 import { discard } from "../pipe/link.ts";
 import { deadlineOf, MAX_MESSAGE_SIZE_MAX } from "../pipe/options.ts";
-import { closedError, For, tendSoon } from "../pipe/tend.ts";
+import { closedError, For, giveWayAtTimes, tendSoon } from "../pipe/tend.ts";
 import { append, makeSend, pump, type Send, whileEncoding } from "../pipe/outgoing.ts";
 import { Bit, hasMoved, store } from "../ring/side.ts";
+import { wait } from "../wait/endpoint.ts";
 import { giveWay, SETTLED, turn } from "../wait/loop.ts";
 import { MailboxLink } from "./sab_mailbox.ts";
 import {
@@ -231,9 +232,7 @@ export class SABPipe<T = any> {
     } else this.#link = new MailboxLink(section, index, maxMessageSize);
     const link = this.#link;
     link.delivery = this.#delivery;
-    if (link.incoming) {
-      link.incoming.take = (_inc, _mode, mayLoad) => this.#queue.length > 0 || this.#fill(mayLoad);
-    }
+    if (link.incoming) link.incoming.take = this.#fill;
   }
 
   /** Joins this reader and a writer to one port: the reads first write what is posted. @internal */
@@ -267,9 +266,9 @@ export class SABPipe<T = any> {
 
   /** Whether either end was destroyed. */
   isDisposed(): boolean {
-    const link = this.#link;
-    return this.i32 === null || hasChanged(link!) ||
-      link!.incoming !== undefined && hasEnded(link!.incoming);
+    if (this.i32 === null || hasChanged(this.#link!)) return true;
+    const { incoming } = this.#link!;
+    return incoming !== undefined && (incoming.bits & Bit.ENDED) !== 0;
   }
 
   /**
@@ -302,10 +301,14 @@ export class SABPipe<T = any> {
   postMessage(message: T): Promise<void> {
     if (this.isReader) throw new Error("Cannot post: only the writer can write");
     // Checked once a burst; if the other side ends the pipe later, the promise is rejected.
-    if (!this.#posted) this.#requireOpen();
+    if (!this.#posted && this.isDisposed()) this.#throwDisposed();
     const { values, promise } = this.#posted ??= makeBatch();
     values.push(message);
-    tendSoon(this.#link!); // messages posted until the end of this job join the burst
+    const link = this.#link!;
+    if (!link.isDue) { // messages posted until the end of this job join the burst
+      link.isDue = true;
+      (giveWayAtTimes(link) ?? SETTLED).then(this.#flush);
+    }
     if (this.#bounds.limit !== null) this.#enforce();
     return promise;
   }
@@ -398,8 +401,7 @@ export class SABPipe<T = any> {
     this._sab = this.i32 = this.u8 = null;
   }
 
-  #requireOpen(): void {
-    if (!this.isDisposed()) return;
+  #throwDisposed(): never {
     this.destroy();
     throw disposedError();
   }
@@ -407,7 +409,7 @@ export class SABPipe<T = any> {
   #requireReader(verb: string): void {
     if (this.isWriter) throw new Error(`Cannot ${verb}: only the reader can`);
     if (this.#handler !== null) throw new Error(`Cannot ${verb} while onmessage is active`);
-    this.#requireOpen();
+    if (this.isDisposed()) this.#throwDisposed();
   }
 
   /** Turns an error of the link into the one that the caller gets. */
@@ -422,6 +424,13 @@ export class SABPipe<T = any> {
     if (this.isReader) enforceLimit(this.#queue, "newest first", this.#bounds);
     else if (this.#posted) enforceLimit(this.#posted.values, "oldest first", this.#bounds);
   }
+
+  /** Writes what the job before has posted. If that leaves nothing, the link has nothing to do. */
+  readonly #flush = (): void => {
+    const link = this.#link!;
+    link.isDue = false;
+    if (!this.#write() || link.isKeeping) link.tend();
+  };
 
   /** Writes what is posted, as far as there is room. Returns whether nothing is left. */
   #write(): boolean {
@@ -522,25 +531,33 @@ export class SABPipe<T = any> {
    * blocks, it writes what the port has posted.
    */
   #look(timeout: number): void {
-    const { incoming } = this.#link!;
+    const link = this.#link!;
+    const incoming = link.incoming!;
     const writer = this.#writer;
     try {
-      for (let left = timeout, deadline = -1;; left = Math.max(0, deadline - now())) {
+      for (let waits = -1, deadline = Infinity;; waits++) {
         const isDone = !writer || writer.#write();
-        if (tryRead(incoming!, Mode.VALUE) || left === 0) break;
-        if (deadline < 0) deadline = deadlineOf({ timeout });
-        glance(incoming!, writer && writer.#link!.outgoing);
-        const ms = isDone ? left : Math.min(left, OWING_MS);
-        if (read(incoming!, Mode.VALUE, { timeout: ms }) || isDone) break;
+        if (tryRead(incoming, Mode.VALUE) || timeout === 0) break;
+        if (waits < 0) {
+          deadline = deadlineOf({ timeout });
+          if (glance(incoming, writer && writer.#link!.outgoing)) continue;
+          waits = 0;
+        } else if (isPast(deadline)) break;
+        const most = isDone ? deadline : Math.min(deadline, now() + OWING_MS);
+        if (!wait(link, For.MESSAGES, most, waits) && isDone) break;
       }
     } catch (error) {
       throw this.#report(error);
     }
-    if (incoming!.takers.length > 0) tendSoon(this.#link!); // for what this call leaves
+    if (incoming.takers.length > 0) tendSoon(link); // for what this call leaves
   }
 
-  /** Takes a burst into the queue, if there is one. */
-  #fill(mayLoad: boolean): true | undefined {
+  /**
+   * Has the queue hold a burst, if there is one; with another mode than `VALUE`, one more. Stands
+   * in the place of what takes one message.
+   */
+  readonly #fill = (_inc: unknown, mode: Mode, mayLoad: boolean): unknown => {
+    if (mode === Mode.VALUE && this.#queue.length > 0) return true;
     const link = this.#link!;
     const burst = link.next(mayLoad);
     if (!burst) return undefined;
@@ -551,7 +568,7 @@ export class SABPipe<T = any> {
     this.#queue = this.#queue.length === 0 ? newer : newer.concat(this.#queue);
     if (this.#bounds.limit !== null) this.#enforce();
     return true;
-  }
+  };
 
   /** Takes messages out of the queue, after filling it with more bursts if it holds too few. */
   #take<N extends number>(most: N): Taken<T, N> {
@@ -561,7 +578,7 @@ export class SABPipe<T = any> {
     try {
       // If the queue has a limit, it takes no more: they could push out messages not yet read.
       while (this.#queue.length > 0 && this.#queue.length < most && this.queueLimit === null) {
-        if (!this.#fill(true)) break;
+        if (!this.#fill(undefined, Mode.MESSAGE, true)) break;
       }
     } catch (error) {
       if (!isClosing(error)) throw error; // otherwise the next call throws it
@@ -588,8 +605,11 @@ export class SABPipe<T = any> {
 
   readonly #run = (): void => {
     const link = this.#link!;
+    const isThere = this.#isDelivering && this.#queue.length > 0;
     // Those who wait come first.
-    if (link.incoming!.takers.length > 0 || !this.#isReady() && !this.#findAnswer()) {
+    if (
+      link.incoming!.takers.length > 0 || !isThere && !this.#isReady() && !this.#findAnswer()
+    ) {
       this.#isRunning = false;
       return link.tend();
     }
