@@ -44,9 +44,9 @@ let depth = 0;
 export class Callee {
   /** What is served. [call.served_only] */
   methods: ReadonlyMap<string, Method> | undefined;
-  /** Calls and notices that have come and were not begun, and their bytes. */
-  waitingCount = 0;
-  waitingSize = 0;
+  /** How many calls and notices have come and were not begun, and their bytes. */
+  count = 0;
+  size = 0;
   readonly #out: Outgoing;
   readonly #inc: Incoming;
   /** Has something done where the application's code may run. */
@@ -96,8 +96,8 @@ export class Callee {
   tellAll(): void {
     const all = [...this.#calls.values()];
     this.#calls.clear();
-    this.waitingCount =
-      this.waitingSize =
+    this.count =
+      this.size =
       this.#keptSize =
       this.#servedCount =
         0;
@@ -137,16 +137,16 @@ export class Callee {
     this.#calls.set(id || served, served);
     this.#keptSize += served.size;
     if (code !== undefined) return this.#defer(() => this.#refuse(served, code));
-    this.waitingCount++;
-    this.waitingSize += served.size;
+    this.count++;
+    this.size += served.size;
     this.#defer(() => this.#begin(served));
   }
 
   /** Begins with one, or gives it up. Returns its list of values, which is no longer kept. */
   #leaveInbox(served: Served): Uint8Array {
     const { payload } = served;
-    this.waitingCount--;
-    this.waitingSize -= served.size;
+    this.count--;
+    this.size -= served.size;
     served.payload = NO_BYTES;
     return payload;
   }

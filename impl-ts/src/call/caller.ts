@@ -4,7 +4,6 @@
  * @module
  */
 
-import { isWellFormed } from "../codec/codec.ts";
 import {
   failure,
   lostError,
@@ -329,7 +328,6 @@ export function errorOf([name, text, data]: unknown[], called: string): CallErro
 /** Throws for what is no name of a method. */
 function requireName(name: string): string {
   const most = layout.CALL_NAME_SIZE_MAX;
-  const isShort = 3 * name.length <= most;
-  if (name !== "" && (isShort ? isWellFormed(name) : cutText(name, most) === name)) return name;
+  if (name !== "" && cutText(name, most) === name) return name;
   throwRangeError(`Cannot call: a name has 1 to ${most} bytes of UTF-8`);
 }

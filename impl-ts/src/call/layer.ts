@@ -9,7 +9,7 @@
  * @module
  */
 
-import { MillraceError, throwCannot } from "../error.ts";
+import { MillraceError, raise, throwCannot } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isPast } from "../memory/segment.ts";
 import {
@@ -92,21 +92,17 @@ export class CallLayer implements Route {
     return this.#lost === undefined && (this.isServing || this.#pendingCount > 0);
   }
 
-  get waitingCount(): number {
-    return this.callee.waitingCount;
-  }
-
-  get waitingSize(): number {
-    return this.callee.waitingSize;
-  }
-
   get isDue(): boolean {
     return this.#jobs.length > 0 && this.#mayBegin() || this.#awaited?.isReady === true;
   }
 
-  /** Throws if no call can be made, and whatever the port was asked would fail. [call.lost] */
-  requireOpen(): void {
-    if (this.#lost !== undefined) throw this.#lost;
+  /**
+   * Throws if no call can be made, or none for which this thread `blocks`: whatever the port was
+   * asked would fail. [call.lost]
+   */
+  requireOpen(blocks?: boolean): void {
+    if (blocks && isLending(this.#inc)) throwCannot("call: a frame is lent");
+    raise(this.#lost);
   }
 
   take({ kind, codec, tag, payload }: Message): void {
@@ -236,11 +232,6 @@ export class CallLayer implements Route {
     } finally {
       this.#awaited = before;
     }
-  }
-
-  /** Throws if this thread cannot wait for an answer. */
-  requireBlocking(): void {
-    if (isLending(this.#inc)) throwCannot("call: a frame is lent");
   }
 
   /** One more asynchronous call is under way, or one less: the process lives for them. */

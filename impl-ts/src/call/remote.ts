@@ -154,7 +154,6 @@ function callNow(
   options: WaitOptions | undefined,
 ): unknown {
   const deadline = deadlineOfCall(options);
-  layer.requireBlocking();
   const call = begin(layer, name, values, false, true);
   layer.block(call, deadline, options?.timeout === 0);
   return valueOf(call);
@@ -188,7 +187,6 @@ function* iterateNow(
   options: WaitOptions | undefined,
 ): Generator<unknown, unknown, void> {
   const deadline = deadlineOfCall(options);
-  layer.requireBlocking();
   const call = begin(layer, name, values, true, true);
   try {
     for (;;) {
@@ -225,7 +223,7 @@ function begin(
   takesItems: boolean,
   blocks: boolean,
 ): OwnCall {
-  layer.requireOpen();
+  layer.requireOpen(blocks);
   // [call.under_way] What a method needs in order to answer must not wait for answers.
   const mayKeep = !blocks && callContext() === undefined;
   return layer.caller.call(name, values, takesItems, mayKeep);

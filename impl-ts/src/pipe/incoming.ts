@@ -71,8 +71,7 @@ export const enum Found {
 /** Takes the messages of calls. Only `begin` runs the application's code. */
 export interface Route {
   /** Calls that were taken and not begun, and their bytes: they count as part of the inbox. */
-  readonly waitingCount: number;
-  readonly waitingSize: number;
+  readonly callee: { readonly count: number; readonly size: number };
   /** Whether there is something to be done although no frame has come. */
   readonly isDue: boolean;
   /** Whether the process lives for it. */
@@ -646,8 +645,8 @@ function mayKeep(inc: Incoming): boolean {
 function hasRoom({ frame, queue, keptSize, route, options }: Incoming): boolean {
   if (frame.begun !== 0) return true; // what was begun is taken in to its end
   const { inboxCount = Limit.INBOX_COUNT, inboxSize = Limit.INBOX_SIZE } = options;
-  const count = queue.length + (route?.waitingCount ?? 0);
-  const size = keptSize + (route?.waitingSize ?? 0);
+  const count = queue.length + (route?.callee.count ?? 0);
+  const size = keptSize + (route?.callee.size ?? 0);
   if (count === 0 && route) return true; // [call.takes_in]
   return count < inboxCount && size < inboxSize;
 }
