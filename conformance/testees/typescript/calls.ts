@@ -63,7 +63,7 @@ export class Calls implements Calling {
     this.#wait = wait;
     this.#layer = CallLayer.of(port);
     this.#layer.isAttending = false;
-    if (first_id !== undefined) this.#layer.caller.nextId = first_id;
+    if (first_id !== undefined) this.#layer.caller.lastId = first_id - 1;
     this.#far = remote<Any>(port);
     this.#trees = remote<Trees>(port);
     if (methods) serve(port, this.#methods());

@@ -76,10 +76,12 @@ export class Callee {
   take(codec: number, tag: number, payload: Uint8Array): void {
     const id = tag & layout.CALL_ID_MAX;
     if (tag !== id) return this.#takeMark(id, tag, codec, payload.length);
-    if (codec !== layout.CODEC_VALUES) return this.#enter(id, NO_BYTES, "message.codec");
-    const isTooMuch = this.#keptSize > 0 && this.#keptSize + payload.length > KEPT_SIZE;
-    if (isTooMuch) this.#enter(id, NO_BYTES, faultOf(payload));
-    else this.#enter(id, payload);
+    let code: ReasonCode | undefined;
+    if (codec !== layout.CODEC_VALUES) code = "message.codec";
+    else if (this.#keptSize > 0 && this.#keptSize + payload.length > KEPT_SIZE) {
+      code = faultOf(payload);
+    }
+    this.#enter(id, code ? NO_BYTES : payload, code);
   }
 
   /** Takes note of one that was dropped. False if its report is to be read. */
@@ -249,7 +251,7 @@ export class Callee {
       this.#run(served, () => served.steps!.next(), (step) => {
         served.isStepping = false;
         if (served.isDone) return;
-        if (typeof step !== "object" || step === null) throw new TypeError("A step is no object");
+        if (!step || typeof step !== "object") throw new TypeError("A step is no object");
         // It may be anything: each property is read once.
         const { done, value } = step as IteratorResult<unknown>;
         if (done) this.#answer(served, value);
@@ -391,7 +393,7 @@ export const isMark = (tag: number, codec: number, size: number): boolean => {
 /** What an error has beside its text, if it can be carried. */
 export function dataOf(error: unknown, manner: Manner): Piece | undefined {
   try {
-    const isError = typeof error === "object" && error !== null && "message" in error;
+    const isError = !!error && typeof error === "object" && "message" in error;
     const data = isError ? (error as { data?: unknown }).data : error;
     return data === undefined ? undefined : pieceOf(data, manner);
   } catch {
@@ -410,7 +412,7 @@ export function nameOf(error: unknown): string {
 
 /** Its text. */
 export function textOf(error: unknown): string {
-  const isObject = typeof error === "object" && error !== null;
+  const isObject = !!error && typeof error === "object";
   return stringOf(() => isObject ? (error as { message?: unknown }).message : String(error), "");
 }
 

@@ -94,8 +94,8 @@ export class Caller {
   #isGoingOn = false;
   /** Has something done later. */
   readonly #defer: (job: () => void) => void;
-  /** The id of the next call, if it is free. [call.id] */
-  nextId = 1;
+  /** The id of the last call: the next one has the free id after it. [call.id] */
+  lastId = 0;
 
   /** Makes the caller of one port. */
   constructor(out: Outgoing, inc: Incoming, defer: (job: () => void) => void) {
@@ -135,10 +135,11 @@ export class Caller {
   }
 
   #write(call: OwnCall, send: Send): void {
-    let id = this.nextId;
-    while (this.#calls.has(id)) id = nextAfter(id);
-    this.nextId = nextAfter(id);
-    call.id = send.tag = id;
+    let id = this.lastId;
+    do {
+      id = id >= ID_MASK ? 1 : id + 1;
+    } while (this.#calls.has(id));
+    this.lastId = call.id = send.tag = id;
     call.send = send;
     this.#calls.set(id, call);
     accept(this.#out, send, (reason) => {
@@ -304,10 +305,6 @@ export class Caller {
     }
     return call;
   }
-}
-
-function nextAfter(id: number): number {
-  return id >= ID_MASK ? 1 : id + 1;
 }
 
 /** The error of a call whose deadline has passed. */

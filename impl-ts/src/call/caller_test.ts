@@ -20,7 +20,7 @@ Deno.test("[call.id] ids count up, and pass over those that are under way", asyn
   const first = far.ask();
   const second = far.ask(2);
   assertEquals(raw.take(), [[CALL, 1, "ask"], [CALL, 2, "ask", 2]]);
-  CallLayer.of(port).caller.nextId = 1; // as behind the last id
+  CallLayer.of(port).caller.lastId = 0; // as after the last id
   const third = far.ask(3);
   assertEquals(raw.take(), [[CALL, 3, "ask", 3]]);
   raw.send(RETURN, 2, "two");

@@ -39,7 +39,7 @@ import {
   type PortDelivery,
 } from "../port/delivery.ts";
 import { PortEvent } from "../port/events.ts";
-import { type Frame, Head } from "../ring/frame.ts";
+import { Head } from "../ring/frame.ts";
 import { Bit, load } from "../ring/side.ts";
 import { Callee, isMark, strayError } from "./callee.ts";
 import { Caller, lateError, type OwnCall } from "./caller.ts";
@@ -74,7 +74,11 @@ export class CallLayer implements Route {
     this.#link = link;
     const inc = this.#inc = link.incoming!;
     const out = this.#out = link.outgoing!;
-    const defer = (job: () => void) => this.#defer(job);
+    // Has something done where the application's code may run.
+    const defer = (job: () => void) => {
+      this.#jobs.push(job);
+      tendSoon(link);
+    };
     this.caller = new Caller(out, inc, defer);
     this.callee = new Callee(out, inc, defer);
   }
@@ -123,14 +127,18 @@ export class CallLayer implements Route {
 
   accept(mode: Mode): Found {
     const inc = this.#inc;
-    const { frame } = inc;
-    const { kind, codec, flags, tag } = frame;
+    const { kind, codec, flags, tag, size } = inc.frame;
     const isLast = (flags & layout.FRAME_FLAG_LAST) !== 0;
-    if (mode === Mode.PASS && !this.#passes(frame)) return Found.IN_RING;
+    if (mode === Mode.PASS) {
+      const needsRoom = kind === CALL
+        ? flags !== Head.WHOLE || !isMark(tag, codec, size)
+        : !isAnswer(kind, tag) || !this.caller.has(tag);
+      if (needsRoom) return Found.IN_RING;
+    }
     let payload: Uint8Array | undefined;
     try {
       if (flags === Head.WHOLE) {
-        admit(inc, frame.size);
+        admit(inc, size);
         payload = copyFrame(inc);
       } else payload = collect(inc);
     } catch (report) {
@@ -140,12 +148,6 @@ export class CallLayer implements Route {
     }
     if (payload !== undefined) inc.keep(inc, { kind, codec, tag, payload });
     return isLast ? Found.TAKEN : Found.NOTHING;
-  }
-
-  /** Whether the message that begins with this frame needs no room in the inbox. */
-  #passes({ kind, codec, tag, size, flags }: Frame): boolean {
-    if (kind !== CALL) return isAnswer(kind, tag) && this.caller.has(tag);
-    return flags === Head.WHOLE && isMark(tag, codec, size);
   }
 
   serve(delivery: PortDelivery): boolean {
@@ -246,12 +248,6 @@ export class CallLayer implements Route {
     const { first, bits } = this.#out;
     const isWriting = first !== undefined && first.sent >= 0;
     return !isWriting && (bits & (Bit.LENT | Bit.ENCODING)) === 0 && !isLending(this.#inc);
-  }
-
-  /** Has something done where the application's code may run. */
-  #defer(job: () => void): void {
-    this.#jobs.push(job);
-    tendSoon(this.#link);
   }
 
   /** Takes in what is there, and serves, until something has come of a call. [call.set_aside] */

@@ -107,16 +107,12 @@ function methodsOf(api: object): Map<string, Method> {
   const methods = new Map<string, Method>();
   addMethods(methods, api, "", isPlain(api), new Set());
   for (const name of methods.keys()) {
-    const [first] = name.split(".", 1);
-    if (WAYS.has(first!)) {
-      throwCannot(`serve ${name}: a remote object has its own "${first}"`);
-    }
+    // What a remote object has beside the methods.
+    const way = /^(sync|iterate|notify|with)(\.|$)/.exec(name);
+    if (way) throwCannot(`serve ${name}: a remote object has its own "${way[1]}"`);
   }
   return methods;
 }
-
-/** The names of the ways to call, which a remote object has beside the methods. */
-const WAYS: ReadonlySet<string> = new Set(["sync", "iterate", "notify", "with"]);
 
 /**
  * Adds the methods of an object, and of those in it; of instances only where it is written out, in
@@ -172,15 +168,13 @@ function isOfRuntime(from: object | null): boolean {
   if (from === null) return true;
   const maker = ownOf(from, "constructor")?.value;
   if (typeof maker !== "function") return false;
-  if (NATIVE.test(Function.prototype.toString.call(maker))) return true;
+  if (/\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(maker))) return true;
   // A class that the runtime has in JavaScript: it is global, and no declaration of a script's.
   const name = ownOf(maker, "name")?.value;
   if (typeof name !== "string") return false;
   const global = ownOf(globalThis, name);
   return global !== undefined && global.value === maker && !global.enumerable;
 }
-
-const NATIVE = /\{\s*\[native code\]\s*\}\s*$/;
 
 /** Whether it has no class: an object literal of whichever realm, or one without a prototype. */
 function isPlain(value: object): boolean {

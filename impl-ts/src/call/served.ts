@@ -67,7 +67,7 @@ export class Served implements CallContext {
 
 /** Whether a result is to be sent in pieces: what a generator gives, and what streams are. */
 export function isInPieces(value: unknown): value is object {
-  if (typeof value !== "object" || value === null) return false;
+  if (!value || typeof value !== "object") return false;
   const { next } = value as { next?: unknown };
   return Symbol.asyncIterator in value || (typeof next === "function" && Symbol.iterator in value);
 }
@@ -80,6 +80,6 @@ export function stepsOf(value: object): Steps {
 
 /** Whether a value comes later. */
 export function isLater(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null &&
+  return !!value && typeof value === "object" &&
     typeof (value as { then?: unknown }).then === "function";
 }

@@ -270,19 +270,14 @@ function shortText(payload: Uint8Array, at: number, size: number): string | unde
   }
   const place = hash & (KNOWN_COUNT - 1);
   const known = knownTexts[place];
-  if (known !== undefined && isTextAt(known, payload, at, size)) return known;
+  for (let index = 0; known?.length === size; index++) {
+    if (index === size) return known;
+    if (known.charCodeAt(index) !== payload[at + index]) break;
+  }
   let text = "";
   for (let index = at; index < at + size; index++) text += String.fromCharCode(payload[index]!);
   knownTexts[place] = text;
   return text;
-}
-
-function isTextAt(text: string, payload: Uint8Array, at: number, size: number): boolean {
-  if (text.length !== size) return false;
-  for (let index = 0; index < size; index++) {
-    if (text.charCodeAt(index) !== payload[at + index]) return false;
-  }
-  return true;
 }
 
 /** What is an integer of a few digits, and nothing else, in JSON. */
