@@ -68,16 +68,16 @@ pub const StreamDescriptors = @import("stream/descriptors.zig").StreamDescriptor
 pub const Transport = @import("stream/transport.zig").Transport;
 
 pub const Calls = @import("call/call.zig").Calls;
-pub const Call = @import("call/own.zig").Call;
+pub const Call = @import("call/caller.zig").Call;
 pub const CallError = @import("call/error.zig").CallError;
-pub const Serving = @import("call/serving.zig").Serving;
-pub const Methods = @import("call/typed.zig").Methods;
+pub const Serving = @import("call/callee.zig").Serving;
+pub const Methods = @import("call/callee.zig").Methods;
 pub const Stack = @import("call/call.zig").Stack;
-pub const CancelToken = @import("call/token.zig").CancelToken;
-pub const Items = @import("call/own.zig").Items;
-pub const Owned = @import("call/own.zig").Owned;
-pub const Returned = @import("call/own.zig").Returned;
-pub const Bytes = @import("call/typed.zig").Bytes;
+pub const CancelToken = @import("call/caller.zig").CancelToken;
+pub const Items = @import("call/caller.zig").Items;
+pub const Owned = @import("call/caller.zig").Owned;
+pub const Returned = @import("call/caller.zig").Returned;
+pub const Bytes = @import("call/callee.zig").Bytes;
 pub const Value = @import("call/values.zig").Value;
 pub const values = @import("call/values.zig");
 

@@ -4,7 +4,7 @@
 const std = @import("std");
 const arguments = @import("arguments.zig");
 const called = @import("call.zig");
-const CancelToken = @import("../call/token.zig").CancelToken;
+const CancelToken = @import("../call/caller.zig").CancelToken;
 const Serving = @import("../call/call.zig").Serving;
 const Status = arguments.Status;
 

@@ -11,33 +11,32 @@ const wait = @import("../wait/endpoint.zig");
 const pipe = @import("../pipe/ends.zig");
 const revive = @import("../more/revive.zig");
 const call_error = @import("error.zig");
-const call_intake = @import("intake.zig");
-const call_lend = @import("lend.zig");
-const call_outlet = @import("outlet.zig");
-const call_own = @import("own.zig");
-const call_typed = @import("typed.zig");
-const call_wait = @import("wait.zig");
-const assert = std.debug.assert;
+const messages = @import("messages.zig");
+const caller = @import("caller.zig");
+const callee = @import("callee.zig");
+const ring = @import("../ring/side.zig");
 const Allocator = std.mem.Allocator;
 const CallError = call_error.CallError;
-const CancelToken = @import("token.zig").CancelToken;
+const CancelToken = caller.CancelToken;
 const Deadline = host.Deadline;
 const Endpoint = wait.Endpoint;
 const Envelope = pipe.Envelope;
+const Gate = messages.Gate;
 const Lent = pipe.Lent;
 const List = @import("values.zig").List;
 const Message = pipe.Message;
-const Note = call_intake.Note;
+const Note = messages.Note;
 const Patience = pipe.Reader.Patience;
 const Port = @import("../port/port.zig").Port;
 const Reader = pipe.Reader;
-const Returned = call_own.Returned;
+const Returned = caller.Returned;
 const Timeout = host.Timeout;
 const Writer = pipe.Writer;
+const assert = std.debug.assert;
 
-pub const Call = call_own.Call;
-pub const Methods = call_typed.Methods;
-pub const Serving = @import("serving.zig").Serving;
+pub const Call = caller.Call;
+pub const Methods = callee.Methods;
+pub const Serving = callee.Serving;
 
 /// How many methods stand on the stack of a thread, one called while the other waits.
 pub const Stack = struct { depth: u32 = 0 };
@@ -57,7 +56,7 @@ pub const Calls = struct {
     options: Options,
     stack: *Stack,
     own_stack: Stack = .{},
-    intake: call_intake.Intake,
+    intake: messages.Intake,
     /// Where lists are put together.
     bytes: std.ArrayList(u8) = .empty,
     /// The calls of this side whose answers were not read yet, the oldest first.
@@ -71,13 +70,13 @@ pub const Calls = struct {
     /// The calls and notices of the peer, until they are answered and the answer is placed.
     servings: std.DoublyLinkedList = .{},
     /// Those of them that were not begun yet, and whose answers have no room yet.
-    pending: call_intake.Queue(Serving, "next") = .{},
-    posted: call_intake.Queue(Serving, "next") = .{},
+    pending: messages.Queue(Serving, "next") = .{},
+    posted: messages.Queue(Serving, "next") = .{},
     /// Those that have begun and not answered, and the bytes of their messages.
     served_count: u32 = 0,
     served_bytes: usize = 0,
     /// Plain messages and reports that nobody has read yet.
-    inbox: call_intake.Queue(Note, "next") = .{},
+    inbox: messages.Queue(Note, "next") = .{},
     /// Bytes of what stands there, and of what was not begun.
     kept_bytes: usize = 0,
     /// The payload size of the frame that has no room, of what was accepted or is owed.
@@ -176,7 +175,7 @@ pub const Calls = struct {
     /// Calls a method of the peer and waits for its result; it serves the calls that arrive
     /// meanwhile [call.serve_waiting]. A result that points to memory comes as `Owned(T)`.
     ///
-    /// The arguments are a tuple, written as `typed.zig` says; what cannot be written is
+    /// The arguments are a tuple, written as `callee.zig` says; what cannot be written is
     /// `error.CallArguments`. With `error.CallThrown`, `thrown` says what the method has failed
     /// with. Where it is the timeout, a token, or a full inbox that ends it, the callee is told.
     ///
@@ -206,7 +205,7 @@ pub const Calls = struct {
         var deadline: Deadline = .init(options.timeout);
         const own = try calls.make(name, arguments, false, &deadline, options.token);
         // It is under way: what fails here ends it.
-        call_wait.awaitSent(calls, &deadline, options.token) catch {};
+        awaitSent(calls, &deadline, options.token) catch {};
         return own;
     }
 
@@ -217,10 +216,10 @@ pub const Calls = struct {
         name: []const u8,
         arguments: anytype,
         options: CallOptions,
-    ) CallError!call_own.Items(T) {
+    ) CallError!caller.Items(T) {
         var deadline: Deadline = .init(options.timeout);
         const own = try calls.make(name, arguments, true, &deadline, options.token);
-        call_wait.awaitSent(calls, &deadline, options.token) catch {};
+        awaitSent(calls, &deadline, options.token) catch {};
         return .{ .call = own, .timeout = options.timeout, .token = options.token };
     }
 
@@ -237,8 +236,8 @@ pub const Calls = struct {
         const payload = try calls.encode(&bytes, name, arguments);
         var deadline: Deadline = .init(options.timeout);
         const envelope: Envelope = .{ .kind = .call, .codec = .values, .tag = 0 };
-        try call_outlet.send(calls, payload, envelope, &deadline, options.token);
-        return call_wait.awaitSent(calls, &deadline, options.token);
+        try messages.send(calls, payload, envelope, &deadline, options.token);
+        return awaitSent(calls, &deadline, options.token);
     }
 
     /// The error that the last call was answered with which has failed by a throw; valid until the
@@ -246,7 +245,7 @@ pub const Calls = struct {
     pub fn thrown(calls: *const Calls) ?Serving.Failure {
         const note = calls.thrown_note orelse return null;
         const list: List = .{ .payload = note.payload, .count = countOf(note.payload) };
-        return call_own.failureOf(list);
+        return caller.failureOf(list);
     }
 
     /// Serves the calls that come, and reads the next plain message into `storage`, as `Port.read`:
@@ -258,11 +257,11 @@ pub const Calls = struct {
         var patience: Patience = .init(timeout);
         while (true) {
             if (calls.endpoint.closedHere()) return calls.losing(calls.endpoint.whyClosed());
-            const did = try call_wait.step(calls, &patience.loaded, .read);
+            const did = try step(calls, &patience.loaded, .read);
             if (did == .did) continue;
             if (did == .delivers) return try calls.deliver(storage);
-            const appetite: call_wait.Appetite = if (did == .left) .full else .hungry;
-            if (!try call_wait.awaitMore(calls, &patience, null, appetite)) return null;
+            const appetite: Appetite = if (did == .left) .full else .hungry;
+            if (!try awaitMore(calls, &patience, null, appetite)) return null;
         }
     }
 
@@ -271,7 +270,7 @@ pub const Calls = struct {
     ///
     /// Asserts that nothing is lent.
     pub fn peek(calls: *Calls, timeout: Timeout) CallError!?Lent {
-        return call_lend.peek(calls, timeout);
+        return lendNext(calls, timeout);
     }
 
     /// As `Port.release`.
@@ -309,15 +308,15 @@ pub const Calls = struct {
     ) CallError!void {
         assert(envelope.kind == .data);
         var deadline: Deadline = .init(timeout);
-        try call_outlet.send(calls, payload, envelope, &deadline, null);
-        return call_wait.awaitSent(calls, &deadline, null);
+        try messages.send(calls, payload, envelope, &deadline, null);
+        return awaitSent(calls, &deadline, null);
     }
 
     /// Ends the outgoing pipe, as `Port.end`, behind what was accepted, for whose room it waits.
     /// From then on this side calls nobody any more, and the methods that it serves are told.
     pub fn end(calls: *Calls, timeout: Timeout) CallError!void {
         var deadline: Deadline = .init(timeout);
-        call_outlet.clear(calls, &deadline, null) catch |err| if (err != error.Timeout) return err;
+        messages.clear(calls, &deadline, null) catch |err| if (err != error.Timeout) return err;
         if (calls.posted.first) |serving| {
             // [pipe.owed_end] What has no room is left away.
             if (serving.send.sent_any) calls.writer.owed = serving.send.envelope;
@@ -379,7 +378,7 @@ pub const Calls = struct {
         token: ?*const CancelToken,
     ) CallError!*Call {
         assert(!calls.isLent());
-        try call_outlet.clear(calls, deadline, token);
+        try messages.clear(calls, deadline, token);
         const waiting_count = calls.under_way_count - calls.given_up_count;
         if (waiting_count == layout.call_under_way_max) return error.CallLimit;
         // [call.unanswered]
@@ -389,7 +388,7 @@ pub const Calls = struct {
         calls.under_way.append(&own.node);
         calls.under_way_count += 1;
         const envelope: Envelope = .{ .kind = .call, .codec = .values, .tag = own.id };
-        call_outlet.send(calls, payload, envelope, deadline, token) catch |err| {
+        messages.send(calls, payload, envelope, deadline, token) catch |err| {
             // It has never been made: the cancel of its frames takes it back.
             if (own.under_way) own.leave();
             own.ended = err;
@@ -440,7 +439,7 @@ pub const Calls = struct {
         arguments: anytype,
     ) CallError![]const u8 {
         assert(name.len > 0 and name.len <= layout.call_name_size_max);
-        return call_typed.encodeCall(calls.gpa, bytes, name, arguments) catch |err| switch (err) {
+        return callee.encodeCall(calls.gpa, bytes, name, arguments) catch |err| switch (err) {
             error.OutOfMemory => |out| return out,
             error.Unwritable => return error.CallArguments,
         };
@@ -498,7 +497,7 @@ pub const Calls = struct {
             const serving: *Serving = @alignCast(@fieldParentPtr("node", each));
             if (serving.isNotice()) continue;
             serving.silent = true;
-            if (serving.state != .arrived) call_wait.tell(serving);
+            if (serving.state != .arrived) messages.tell(serving);
         }
     }
 
@@ -558,6 +557,314 @@ pub const Calls = struct {
         return .{ .payload = payload, .kind = note.kind, .codec = note.codec, .tag = note.tag };
     }
 };
+
+// How a port with calls waits: what it takes in, and what it serves, meanwhile
+// [spec/call.md, "Calls within calls"].
+
+/// For whom a step is done: a read takes plain messages, whoever lends leaves them where they are,
+/// and whoever waits for an answer sets them aside.
+pub const Purpose = enum { read, lend, answer };
+
+pub const Step = enum {
+    did,
+    /// A plain message, or a report, is the next to be read.
+    delivers,
+    nothing,
+    /// What is there has no room in the inbox.
+    left,
+};
+
+/// Does one thing that needs no waiting: begins a call, or takes a message [call.serve_waiting].
+/// `loaded` is whether the one load of the cursor was made [ring.one_load].
+pub fn step(calls: *Calls, loaded: *bool, purpose: Purpose) CallError!Step {
+    messages.settle(calls);
+    // [call.whole_first] What was accepted may stand half written in the ring.
+    const begins = calls.need == null;
+    if (begins) if (calls.pending.pop()) |serving| {
+        messages.beginNext(calls, serving);
+        return .did;
+    };
+    const reads = purpose != .answer;
+    if (reads and calls.inbox.first != null) return .delivers; // [port.inbox_order]
+    const gate: Gate = .{
+        .calls = calls,
+        .begins = begins,
+        .delivers = reads,
+        .lends = purpose == .lend,
+    };
+    return switch (try take(calls, loaded, gate)) {
+        .note => .did,
+        .left => .left,
+        .nothing => .nothing,
+    };
+}
+
+fn take(calls: *Calls, loaded: *bool, gate: Gate) CallError!messages.Intake.Taken {
+    const taken = calls.intake.take(loaded, gate) catch |err| switch (err) {
+        error.OutOfMemory => |out| return out,
+        else => |final| return calls.losing(final),
+    };
+    if (taken == .note) messages.sort(calls, taken.note);
+    return taken;
+}
+
+/// What a wait is for, beside room for what was accepted.
+pub const Appetite = enum {
+    hungry,
+    /// Whatever is there has no room.
+    full,
+};
+
+/// Waits for something to do; false where the deadline has passed, or the stream has ended.
+pub fn awaitMore(
+    calls: *Calls,
+    patience: *Patience,
+    token: ?*const CancelToken,
+    appetite: Appetite,
+) CallError!bool {
+    const reader = calls.reader;
+    const next = reader.beforeWait(patience) catch |err| return calls.losing(err);
+    switch (next) {
+        .again => return true,
+        .over => {
+            if (reader.ended()) calls.lose(error.CallEnded);
+            return false;
+        },
+        .wait => {},
+    }
+    if (token) |given| if (given.isCancelled()) return error.Aborted;
+    switch (sleep(calls, calls.need, &patience.deadline, token, appetite)) {
+        .found => {},
+        .timeout => return false,
+        .forbidden => return error.WaitForbidden,
+    }
+    patience.loaded = false;
+    return true;
+}
+
+fn sleep(
+    calls: *Calls,
+    need: ?u32,
+    deadline: *Deadline,
+    token: ?*const CancelToken,
+    appetite: Appetite,
+) Endpoint.Outcome {
+    calls.reader.flush();
+    calls.writer.publish();
+    const condition: Condition = .{ .token = token, .rings = .{
+        .endpoint = calls.endpoint,
+        .reader = if (appetite == .hungry) &calls.reader.ring else null,
+        .writer = if (need != null) &calls.writer.ring else null,
+        .size = need orelse 0,
+    } };
+    return calls.endpoint.wait(&condition, deadline);
+}
+
+/// Waits for room for a frame of this size, and takes in what arrives; begins nothing
+/// [call.takes_in].
+pub fn awaitRoom(
+    calls: *Calls,
+    size: u32,
+    deadline: *Deadline,
+    token: ?*const CancelToken,
+) CallError!void {
+    calls.writer.publish();
+    const appetite = takeIn(calls);
+    if (token) |given| if (given.isCancelled()) return error.Aborted;
+    if (deadline.over(calls.endpoint.host)) return error.Timeout;
+    switch (sleep(calls, size, deadline, token, appetite)) {
+        .found => {},
+        .timeout => return error.Timeout,
+        .forbidden => return error.WaitForbidden,
+    }
+}
+
+/// Over a stream, goes on until the transport has what was written, or the deadline has passed, so
+/// that it does not lie here while the thread does other things; takes in what arrives, and begins
+/// nothing. Fails where it never goes out, because the peer is gone.
+pub fn awaitSent(
+    calls: *Calls,
+    deadline: *Deadline,
+    token: ?*const CancelToken,
+) CallError!void {
+    const endpoint = calls.endpoint;
+    const link = endpoint.linked() orelse return;
+    if (!endpoint.blocking) return;
+    while (!link.notes.load(.monotonic).given) {
+        try calls.writer.check();
+        if (token) |given| if (given.isCancelled()) return;
+        const left_ns = deadline.left(endpoint.host);
+        if (left_ns == 0) return;
+        _ = takeIn(calls);
+        calls.reader.flush();
+        link.sleep(left_ns);
+        link.pump();
+    }
+}
+
+/// Takes in all that one load of the cursor shows and there is room for. What fails here fails the
+/// next read too.
+fn takeIn(calls: *Calls) Appetite {
+    const gate: Gate = .{ .calls = calls, .begins = false, .delivers = false };
+    if (calls.isLent()) return .full;
+    var loaded = false;
+    while (true) {
+        const taken = calls.intake.take(&loaded, gate) catch return .full;
+        switch (taken) {
+            .note => |note| messages.sort(calls, note),
+            .left => return .full,
+            .nothing => return if (calls.reader.ended()) .full else .hungry,
+        }
+    }
+}
+
+/// Until when a call is waited for.
+pub const Until = enum { done, item };
+
+/// Waits for a call of this side, and serves meanwhile [call.serve_waiting]; false where the
+/// deadline has passed.
+pub fn awaitOwn(
+    calls: *Calls,
+    own: *caller.Call,
+    until: Until,
+    patience: *Patience,
+    token: ?*const CancelToken,
+) CallError!bool {
+    while (true) {
+        if (own.isDone() or until == .item and own.items.first != null) return true;
+        if (calls.endpoint.closedHere()) {
+            calls.lose(calls.endpoint.whyClosed());
+            continue;
+        }
+        const did = step(calls, &patience.loaded, .answer) catch |err| switch (err) {
+            error.OutOfMemory => |out| return out,
+            // It has ended all calls.
+            else => continue,
+        };
+        if (did == .did) continue;
+        if (did == .left and calls.need == null) {
+            own.end(error.CallInbox); // [call.set_aside]
+            continue;
+        }
+        const appetite: Appetite = if (did == .left) .full else .hungry;
+        const more = awaitMore(calls, patience, token, appetite) catch |err| switch (err) {
+            error.Aborted, error.WaitForbidden => |own_fault| return own_fault,
+            else => continue,
+        };
+        if (!more and !own.isDone()) return false;
+    }
+}
+
+/// Waits until one more item of a call may be sent, and serves meanwhile [call.window].
+pub fn awaitWindow(calls: *Calls, serving: *Serving, patience: *Patience) CallError!void {
+    while (true) {
+        // [call.stops] A method that began meanwhile may have answered it.
+        if (serving.isCancelled() or !serving.awaitsAnswer()) return error.CallCancelled;
+        if (serving.sent < serving.allowed) return;
+        const did = try step(calls, &patience.loaded, .answer);
+        if (did == .did) continue;
+        if (did == .left and calls.need == null) return error.CallInbox; // [call.set_aside]
+        const appetite: Appetite = if (did == .left) .full else .hungry;
+        if (try awaitMore(calls, patience, &serving.token, appetite)) continue;
+        if (serving.isCancelled()) continue;
+        return if (calls.reader.ended()) error.CallEnded else error.Timeout;
+    }
+}
+
+/// The `condition` of `Endpoint.wait`: the rings, or a token.
+const Condition = struct {
+    rings: ring.Wait,
+    token: ?*const CancelToken,
+
+    pub fn glance(condition: *const Condition, comptime order: std.lang.AtomicOrder) bool {
+        return condition.rings.glance(order) or condition.isCancelled();
+    }
+
+    pub fn look(condition: *const Condition, comptime order: std.lang.AtomicOrder) bool {
+        return condition.rings.look(order) or condition.isCancelled();
+    }
+
+    fn isCancelled(condition: *const Condition) bool {
+        const token = condition.token orelse return false;
+        return token.isCancelled();
+    }
+
+    pub fn arm(condition: *const Condition, first: bool) bool {
+        return condition.rings.arm(first);
+    }
+
+    pub fn disarm(condition: *const Condition) void {
+        condition.rings.disarm();
+    }
+
+    pub fn slice(condition: *const Condition, mechanism: u32) u64 {
+        return condition.rings.slice(mechanism);
+    }
+};
+
+// Lends plain messages of a port with calls [spec/call.md, "Calls within calls"]: to lend is to
+// read, so calls before the next plain message are begun, and never lent.
+
+/// `Calls.peek`.
+pub fn lendNext(calls: *Calls, timeout: Timeout) CallError!?Lent {
+    assert(!calls.reader.isLent() and !calls.lent_note); // [pipe.lend_one]
+    var patience: Patience = .init(timeout);
+    while (true) {
+        if (calls.endpoint.closedHere()) return calls.losing(calls.endpoint.whyClosed());
+        // The next part of a message of which some were lent.
+        const did = if (calls.lent_part)
+            .left
+        else
+            try step(calls, &patience.loaded, .lend);
+        switch (did) {
+            .did => continue,
+            .delivers => return try lendKept(calls),
+            .left => if (try lendPlain(calls, &patience.loaded)) |lent| return lent,
+            .nothing => {},
+        }
+        const appetite: Appetite = if (did == .left and !calls.lent_part)
+            .full
+        else
+            .hungry;
+        if (!try awaitMore(calls, &patience, null, appetite)) return null;
+    }
+}
+
+fn lendPlain(calls: *Calls, loaded: *bool) CallError!?Lent {
+    const found = calls.reader.peekNow(loaded) catch |err| {
+        calls.lent_part = false;
+        switch (err) {
+            error.MessageCancelled, error.MessageTruncated => |lost| return lost,
+            else => |final| return calls.losing(final),
+        }
+    };
+    const lent = found orelse return null;
+    if (lent.kind != .data) {
+        // A call, for which there is no room.
+        calls.reader.leave(lent);
+        return null;
+    }
+    calls.lent_part = !lent.last;
+    return lent;
+}
+
+fn lendKept(calls: *Calls) CallError!Lent {
+    const note = calls.inbox.first.?;
+    if (note.fault) |code| {
+        calls.dropKept();
+        return call_error.errorOf(code);
+    }
+    calls.lent_note = true;
+    return .{
+        .payload = @alignCast(note.payload),
+        .kind = note.kind,
+        .codec = note.codec,
+        .tag = note.tag,
+        .first = true,
+        .last = true,
+        .total = note.payload.len,
+    };
+}
 
 test {
     _ = @import("values.zig");

@@ -1,26 +1,27 @@
-//! A call that this side has made, until its answer was read [spec/call.md, "Calling"].
+//! A call that this side has made, until its answer was read [spec/call.md, "Calling"]; and the
+//! token that ends one before.
 //!
-//! Invariant: it is under way from its first frame until its answer was read, also where it was
+//! Invariant: a call is under way from its first frame until its answer was read, also where it was
 //! given up meanwhile, so that an id never means two calls; and it ends once.
 
 const std = @import("std");
 const layout = @import("../memory/layout.zig");
 const host = @import("../wait/mechanism.zig");
 const call_error = @import("error.zig");
-const call_intake = @import("intake.zig");
-const call_outlet = @import("outlet.zig");
-const call_typed = @import("typed.zig");
-const call_wait = @import("wait.zig");
-const assert = std.debug.assert;
+const messages = @import("messages.zig");
+const callee = @import("callee.zig");
+const call_file = @import("call.zig");
+const segment_record = @import("../wait/state.zig");
 const CallError = call_error.CallError;
-const Calls = @import("call.zig").Calls;
-const CancelToken = @import("token.zig").CancelToken;
-const Failure = @import("serving.zig").Serving.Failure;
+const Calls = call_file.Calls;
+const Endpoint = @import("../wait/endpoint.zig").Endpoint;
+const Failure = callee.Serving.Failure;
 const List = @import("values.zig").List;
-const Note = call_intake.Note;
+const Note = messages.Note;
 const Patience = @import("../pipe/ends.zig").Reader.Patience;
 const Timeout = host.Timeout;
 const Value = @import("values.zig").Value;
+const assert = std.debug.assert;
 
 /// A result that points into memory of its own, until `deinit`.
 pub fn Owned(comptime T: type) type {
@@ -39,7 +40,7 @@ pub fn Owned(comptime T: type) type {
 
 /// What a call hands out: the value itself where it points nowhere, or else `Owned(T)`.
 pub fn Returned(comptime T: type) type {
-    return if (call_typed.isFlat(T)) T else Owned(T);
+    return if (callee.isFlat(T)) T else Owned(T);
 }
 
 /// A call of this side.
@@ -61,7 +62,7 @@ pub const Call = struct {
     answer: ?*Note = null,
     list: List = .empty,
     /// Those that nobody has taken yet.
-    items: call_intake.Queue(Note, "next") = .{},
+    items: messages.Queue(Note, "next") = .{},
     arrived: u64 = 0,
     allowed: u64 = layout.call_window,
     taken: u64 = 0,
@@ -81,7 +82,7 @@ pub const Call = struct {
     /// `error.Aborted`, by the token, ends nothing, and neither does another error of the wait's.
     pub fn wait(call: *Call, timeout: Timeout, token: ?*const CancelToken) CallError!bool {
         var patience: Patience = .init(timeout);
-        return call_wait.awaitOwn(call.calls, call, .done, &patience, token);
+        return call_file.awaitOwn(call.calls, call, .done, &patience, token);
     }
 
     /// Waits until it is done, and gives it up where it is not by then, or the token is cancelled;
@@ -97,7 +98,7 @@ pub const Call = struct {
         patience: *Patience,
         token: ?*const CancelToken,
     ) CallError!void {
-        const done = call_wait.awaitOwn(call.calls, call, .done, patience, token) catch |err| {
+        const done = call_file.awaitOwn(call.calls, call, .done, patience, token) catch |err| {
             if (!call.isDone()) call.end(err);
             return err;
         };
@@ -114,7 +115,7 @@ pub const Call = struct {
         const note = call.answer.?;
         const value = call.list.at(0);
         const returned = try make(T, call.calls, value, note);
-        if (comptime !call_typed.isFlat(T)) call.answer = null;
+        if (comptime !callee.isFlat(T)) call.answer = null;
         return returned;
     }
 
@@ -128,14 +129,14 @@ pub const Call = struct {
     ) CallError!?Returned(T) {
         assert(call.takes_items);
         var patience: Patience = .init(timeout);
-        const found = try call_wait.awaitOwn(call.calls, call, .item, &patience, token);
+        const found = try call_file.awaitOwn(call.calls, call, .item, &patience, token);
         if (!found) return error.Timeout;
         const note = call.items.first orelse return if (call.failure()) |err| err else null;
         const count = @intFromBool(note.payload.len > 0);
         const value = (List{ .payload = note.payload, .count = count }).at(0);
         const returned = try make(T, call.calls, value, note);
         _ = call.items.pop();
-        if (comptime call_typed.isFlat(T)) note.destroy(call.calls.gpa);
+        if (comptime callee.isFlat(T)) note.destroy(call.calls.gpa);
         call.taken += 1;
         if (call.taken % layout.call_grant == 0) call.grant();
         return returned;
@@ -172,7 +173,7 @@ pub const Call = struct {
         call.owes_more = 0;
         call.owe();
         call.owes_cancel = true;
-        call_outlet.settle(call.calls);
+        messages.settle(call.calls);
     }
 
     /// Ends it because nothing can come any more [call.lost].
@@ -197,7 +198,7 @@ pub const Call = struct {
         if (!call.under_way or call.ended != null) return;
         call.owe();
         call.owes_more += 1;
-        call_outlet.settle(call.calls);
+        messages.settle(call.calls);
     }
 
     fn owe(call: *Call) void {
@@ -307,11 +308,11 @@ pub fn failureOf(list: List) Failure {
 fn make(comptime T: type, calls: *Calls, value: Value, note: *Note) CallError!Returned(T) {
     var arena: std.heap.ArenaAllocator = .init(calls.gpa);
     errdefer arena.deinit();
-    const decoded = call_typed.decode(T, arena.allocator(), value) catch |err| switch (err) {
+    const decoded = callee.decode(T, arena.allocator(), value) catch |err| switch (err) {
         error.OutOfMemory => |out| return out,
         error.WrongType => return error.ResultType,
     };
-    if (comptime !call_typed.isFlat(T)) {
+    if (comptime !callee.isFlat(T)) {
         return .{ .value = decoded, .note = note, .arena = arena };
     }
     arena.deinit();
@@ -346,3 +347,57 @@ pub fn Items(comptime T: type) type {
         }
     };
 }
+
+// What ends a call before its answer: the caller's token, and the one of a method
+// [spec/call.md, "To give a call up"].
+
+/// Says that a call is to be given up, or that a method was told so.
+///
+/// Thread safety: any thread may cancel, and ask.
+pub const CancelToken = struct {
+    endpoint: *const Endpoint,
+    cancelled: std.atomic.Value(bool) = .init(false),
+    /// Whom to tell with it. Belongs to the thread of the port.
+    told: ?*CancelToken = null,
+
+    /// A token for calls of the port with this endpoint, which must outlive it.
+    pub fn init(endpoint: *const Endpoint) CancelToken {
+        return .{ .endpoint = endpoint };
+    }
+
+    /// Ends the calls that were given this token, with `error.Aborted`, and wakes their thread.
+    /// Calling it again does nothing.
+    pub fn cancel(token: *CancelToken) void {
+        if (token.cancelled.swap(true, .seq_cst)) return;
+        const endpoint = token.endpoint;
+        segment_record.ring(endpoint.record, endpoint.index, endpoint.host);
+    }
+
+    /// Whether it was cancelled.
+    pub fn isCancelled(token: *const CancelToken) bool {
+        return token.cancelled.load(.seq_cst);
+    }
+
+    /// Tells a method of the thread that this is: nobody sleeps who would have to be woken.
+    pub fn tell(token: *CancelToken) void {
+        token.cancelled.store(true, .seq_cst);
+        if (token.told) |other| other.tell();
+    }
+
+    /// Tells another one from now on when this is told, until `unfollow`.
+    pub fn follow(token: *CancelToken, other: *CancelToken) void {
+        other.told = token.told;
+        token.told = other;
+        if (token.isCancelled()) other.tell();
+    }
+
+    /// Tells that one no more, if it did.
+    pub fn unfollow(token: *CancelToken, other: *CancelToken) void {
+        var place = &token.told;
+        while (place.*) |each| : (place = &each.told) {
+            if (each != other) continue;
+            place.* = other.told;
+            return;
+        }
+    }
+};
