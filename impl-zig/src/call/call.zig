@@ -869,9 +869,8 @@ fn lendKept(calls: *Calls) CallError!Lent {
 test {
     _ = @import("values.zig");
     _ = @import("error.zig");
-    _ = @import("call_test.zig");
-    if (!@import("builtin").single_threaded) _ = @import("call_nested_test.zig");
-    _ = @import("call_hostile_test.zig");
-    _ = @import("call_loss_test.zig");
-    _ = @import("call_stream_test.zig");
+    _ = @import("caller.zig");
+    if (!@import("builtin").single_threaded) _ = @import("../testing/call_nested_test.zig");
+    _ = @import("../testing/call_hostile_test.zig");
+    _ = @import("messages.zig");
 }

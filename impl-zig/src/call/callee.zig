@@ -364,7 +364,7 @@ pub const EncodeError = error{ OutOfMemory, Unwritable };
 /// Writes a list of one value, or of none where that is absent.
 pub fn encodeOne(gpa: Allocator, bytes: *std.ArrayList(u8), value: anytype) EncodeError![]const u8 {
     var builder: Builder = try .init(gpa, bytes, 1);
-    try encodeInto(&builder, value);
+    try put(&builder, value);
     if (builder.last().isAbsent()) return "";
     return builder.finish();
 }
@@ -379,23 +379,23 @@ pub fn encodeCall(
     const count = arguments.len + 1;
     if (count > call_values.count_max) return error.Unwritable;
     var builder: Builder = try .init(gpa, bytes, @intCast(count));
-    try encodeInto(&builder, name);
+    try put(&builder, name);
     if (@typeInfo(@TypeOf(arguments)) == .@"struct") {
-        inline for (arguments) |argument| try encodeInto(&builder, argument);
+        inline for (arguments) |argument| try put(&builder, argument);
     } else {
-        for (arguments) |argument| try encodeInto(&builder, argument);
+        for (arguments) |argument| try put(&builder, argument);
     }
     return builder.finish();
 }
 
-fn encodeInto(builder: *Builder, value: anytype) EncodeError!void {
+fn put(builder: *Builder, value: anytype) EncodeError!void {
     const T = @TypeOf(value);
     if (T == Value) return encodeValue(builder, value);
     if (T == Bytes) return encodeValue(builder, .{ .codec = .bytes, .payload = value.bytes });
     if (comptime isText(T)) return encodeValue(builder, .text(value));
     switch (@typeInfo(T)) {
         .void, .null => return encodeValue(builder, .absent),
-        .optional => return if (value) |there| encodeInto(builder, there) else encodeInto(builder, null),
+        .optional => return if (value) |there| put(builder, there) else put(builder, null),
         .float, .comptime_float => {
             if (!std.math.isFinite(value)) return error.Unwritable;
         },

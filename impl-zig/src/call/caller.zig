@@ -401,3 +401,310 @@ pub const CancelToken = struct {
         }
     }
 };
+
+// Tests.
+//
+// Tests of calls on one thread, and between two.
+
+const millrace = @import("../root.zig");
+const fixture = @import("../testing/fixture.zig");
+const testing = std.testing;
+const Serving = millrace.Serving;
+
+/// Two ports with calls, both in one hand. Must stay where it was initialized.
+const Pair = struct {
+    memory: [64 * 1024]u8 align(layout.segment_align),
+    ports: [2]millrace.Port,
+    ends: [2]Calls,
+
+    fn init(pair: *Pair, capacity: u32, options: Calls.Options) !void {
+        @memset(&pair.memory, 0);
+        const rings: millrace.Rings = .{ .capacities = .{ capacity, capacity } };
+        for (&pair.ports, 0..) |*port, index| {
+            const endpoint: millrace.Endpoint.Options = .{ .host = &fixture.clockwork };
+            try port.create(&pair.memory, rings, @intCast(index), .{ .endpoint = endpoint });
+            pair.ends[index].init(port, testing.allocator, options);
+        }
+    }
+
+    fn deinit(pair: *Pair) void {
+        for (&pair.ends) |*end| end.deinit();
+        for (&pair.ports) |*port| port.close();
+    }
+};
+
+const Shape = struct {
+    kind: enum { round, flat },
+    corners: [2]?f32,
+    inner: ?struct { level: u8 } = null,
+};
+
+const Sums = struct {
+    total: i64 = 0,
+
+    pub fn add(a: i64, b: i64) i64 {
+        return a + b;
+    }
+
+    pub fn count(sums: *Sums, by: ?i64) i64 {
+        sums.total += by orelse 1;
+        return sums.total;
+    }
+
+    pub fn greet(serving: *Serving, name: []const u8) ![]const u8 {
+        return std.fmt.allocPrint(serving.allocator(), "hello {s}", .{name});
+    }
+
+    pub fn reverse(serving: *Serving, bytes: millrace.Bytes) !millrace.Bytes {
+        const copy = try serving.allocator().dupe(u8, bytes.bytes);
+        std.mem.reverse(u8, copy);
+        return .{ .bytes = copy };
+    }
+
+    pub fn fail(serving: *Serving) error{CallThrown}!void {
+        return serving.fail("Oops", "it broke", .{ .at = 3 });
+    }
+
+    pub fn lose() error{NotFound}!void {
+        return error.NotFound;
+    }
+
+    pub fn same(value: Shape) Shape {
+        return value;
+    }
+
+    pub fn nan() f64 {
+        return std.math.nan(f64);
+    }
+
+    pub fn upTo(serving: *Serving, n: u32) !u32 {
+        for (0..n) |number| try serving.item(number, .ms(20_000));
+        return n;
+    }
+};
+
+test "Calls: a call that was begun is answered by whoever reads" {
+    var pair: Pair = undefined;
+    try pair.init(1024, .{});
+    defer pair.deinit();
+    pair.ends[1].serve(Sums);
+    const call = try pair.ends[0].begin("add", .{ 1, 2 }, .{});
+    defer call.release();
+    try testing.expect(!try call.wait(.none, null));
+    try testing.expectEqual(null, try pair.ends[1].read(&.{}, .none));
+    try testing.expect(try call.wait(.none, null));
+    try testing.expectEqual(3, try call.result(i64));
+}
+
+const Server = struct {
+    memory: [256 * 1024]u8 align(layout.segment_align) = @splat(0),
+    rings: millrace.Rings = .{ .capacities = .{ 1024, 1024 } },
+    sums: Sums = .{},
+
+    fn run(server: *Server) !void {
+        var port: millrace.Port = undefined;
+        try port.create(&server.memory, server.rings, 1, .{});
+        defer port.close();
+        var calls: Calls = undefined;
+        calls.init(&port, testing.allocator, .{});
+        defer calls.deinit();
+        calls.serve(&server.sums);
+        var storage: [16]u8 = undefined;
+        while (try calls.read(&storage, .ms(10_000))) |_| {}
+        try calls.end(.ms(20_000));
+    }
+};
+
+test "Calls.call: results, errors and items between two threads" {
+    if (@import("builtin").single_threaded) return error.SkipZigTest;
+    var server: Server = .{};
+    const thread: std.Thread = try .spawn(.{}, Server.run, .{&server});
+    defer thread.join();
+    var port: millrace.Port = undefined;
+    try port.create(&server.memory, server.rings, 0, .{});
+    defer port.close();
+    var calls: Calls = undefined;
+    calls.init(&port, testing.allocator, .{});
+    defer calls.deinit();
+    const within: Calls.CallOptions = .{ .timeout = .ms(10_000) };
+
+    for (0..100) |n| {
+        const number: i64 = @intCast(n);
+        try testing.expectEqual(number + 1, try calls.call(i64, "add", .{ number, 1 }, within));
+    }
+    try testing.expectEqual(5, try calls.call(i64, "count", .{5}, within));
+    try testing.expectEqual(6, try calls.call(i64, "count", .{}, within));
+    try calls.notify("count", .{10}, within);
+    try testing.expectEqual(17, try calls.call(i64, "count", .{null}, within));
+
+    const greeting = try calls.call([]const u8, "greet", .{"gr\u{fc}n"}, within);
+    defer greeting.deinit();
+    try testing.expectEqualStrings("hello gr\u{fc}n", greeting.value);
+    var large: [5000]u8 = undefined;
+    fixture.pattern(&large, 1);
+    const given: millrace.Bytes = .{ .bytes = &large };
+    const reversed = try calls.call(millrace.Bytes, "reverse", .{given}, within);
+    defer reversed.deinit();
+    std.mem.reverse(u8, &large);
+    try testing.expectEqualSlices(u8, &large, reversed.value.bytes);
+
+    const shape: Shape = .{ .kind = .flat, .corners = .{ 1.5, null }, .inner = .{ .level = 3 } };
+    try testing.expectEqual(shape, try calls.call(Shape, "same", .{shape}, within));
+    const odd: Shape = .{ .kind = .flat, .corners = .{ std.math.inf(f32), null } };
+    try testing.expectError(error.CallArguments, calls.call(Shape, "same", .{odd}, within));
+    const bad = calls.call([]const u8, "greet", .{"\xff"}, within);
+    try testing.expectError(error.CallArguments, bad);
+    try testing.expectError(error.CallThrown, calls.call(void, "fail", .{}, within));
+    try testing.expectEqualStrings("Oops", calls.thrown().?.name);
+    try testing.expectEqualStrings("it broke", calls.thrown().?.text);
+    try testing.expectEqualStrings("{\"at\":3}", calls.thrown().?.data.?.payload);
+    try testing.expectError(error.CallThrown, calls.call(void, "lose", .{}, within));
+    try testing.expectEqualStrings("NotFound", calls.thrown().?.name);
+    try testing.expectError(error.CallResult, calls.call(f64, "nan", .{}, within));
+    try testing.expectError(error.CallMethod, calls.call(void, "total", .{}, within));
+    try testing.expectError(error.CallArguments, calls.call(i64, "add", .{1}, within));
+    try testing.expectError(error.CallArguments, calls.call(i64, "add", .{ 1, 2, 3 }, within));
+    try testing.expectError(error.CallArguments, calls.call(i64, "add", .{ 1, "2" }, within));
+    try testing.expectError(error.ResultType, calls.call(bool, "add", .{ 1, 2 }, within));
+
+    var items = try calls.items(u32, "upTo", .{100}, within);
+    defer items.deinit();
+    for (0..100) |number| try testing.expectEqual(number, (try items.next()).?);
+    try testing.expectEqual(null, try items.next());
+    try testing.expectEqual(100, try items.result(u32));
+
+    var few = try calls.items(u32, "upTo", .{1000}, within);
+    _ = try few.next();
+    few.deinit();
+    try testing.expectEqual(3, try calls.call(i64, "add", .{ 1, 2 }, within));
+    try calls.end(.ms(20_000));
+    try testing.expectEqual(null, try calls.read(&.{}, .ms(10_000)));
+    try testing.expectError(error.CallEnded, calls.call(i64, "add", .{ 1, 2 }, within));
+}
+
+// Tests of calls over a stream whose transport a test plays by hand: what lies between the port
+// and the peer there, and not in shared memory.
+
+const stream_fixture = @import("../stream/fixture.zig");
+const Bench = stream_fixture.Bench;
+const Wire = stream_fixture.Wire;
+
+const limit: millrace.Timeout = .ms(40);
+const limit_ns = 40_000_000;
+
+/// A port with calls over a bench. Must stay where it was opened.
+const Side = struct {
+    bench: Bench,
+    calls: Calls,
+
+    fn open(side: *Side) !void {
+        const port = try side.bench.open(stream_fixture.small);
+        side.bench.bring(128, 256, &.{});
+        side.bench.output.size = 0;
+        side.calls.init(port, testing.allocator, .{});
+    }
+};
+
+const Way = enum { write, notify, begin, items };
+
+fn send(calls: *Calls, way: Way, timeout: millrace.Timeout) !?*millrace.Call {
+    const options: Calls.CallOptions = .{ .timeout = timeout };
+    switch (way) {
+        .write => try calls.write("hi", .{}, timeout),
+        .notify => try calls.notify("hi", .{}, options),
+        .begin => return try calls.begin("hi", .{}, options),
+        .items => return (try calls.items(u32, "hi", .{}, options)).call,
+    }
+    return null;
+}
+
+test "Calls: what may wait over a stream goes on until the transport has the message" {
+    for (std.enums.values(Way)) |way| {
+        var side: Side = undefined;
+        try side.open();
+        defer side.calls.deinit();
+        const output = &side.bench.output;
+        output.capacity = 20;
+        const before_ns = stream_fixture.now();
+        const made = try send(&side.calls, way, limit);
+        defer if (made) |call| call.release();
+        try testing.expectEqual(limit_ns, stream_fixture.now() - before_ns);
+        try testing.expectEqual(20, output.size);
+        // It was written all the same: the rest goes out when there is room.
+        output.capacity = Wire.wire_size;
+        side.bench.side.stream.pump();
+        const extent: usize = if (way == .write) 32 else 48;
+        try testing.expectEqual(extent, output.size);
+        // Who does not wait leaves that to later calls.
+        output.capacity = output.size;
+        const again = try send(&side.calls, way, .none);
+        defer if (again) |call| call.release();
+        try testing.expectEqual(limit_ns, stream_fixture.now() - before_ns);
+    }
+}
+
+test "Calls: what waits for its transport takes in what arrives, and begins nothing" {
+    const Api = struct {
+        count: u32 = 0,
+
+        pub fn hi(api: *@This(), _: millrace.Bytes) void {
+            api.count += 1;
+        }
+    };
+    var api: Api = .{};
+    var side: Side = undefined;
+    try side.open();
+    defer side.calls.deinit();
+    side.calls.serve(&api);
+    side.bench.output.capacity = 0;
+    // A notice, longer than half of the window, which is given back when it is taken in.
+    var list: [96]u8 = @splat(0);
+    list[0..18].* = "\x02\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x40\x00".*;
+    list[24..26].* = "hi".*;
+    var place: [128]u8 = undefined;
+    side.bench.input.putAll(stream_fixture.frameOf(&place, .{
+        .size = list.len,
+        .kind = layout.frame_kind_call,
+        .flags = layout.frame_flag_first | layout.frame_flag_last,
+        .codec = @backingInt(millrace.Codec.values),
+    }, &list));
+    side.bench.side.stream.pump();
+    try side.calls.write("hi", .{}, limit);
+    try testing.expectEqual(0, api.count);
+    try testing.expect(side.calls.pending.first != null);
+    try testing.expectEqual(null, try side.calls.read(&.{}, .none));
+    try testing.expectEqual(1, api.count);
+}
+
+test "Calls: what waits for its transport fails where the peer goes meanwhile" {
+    for (std.enums.values(Way)) |way| {
+        var side: Side = undefined;
+        try side.open();
+        defer side.calls.deinit();
+        side.bench.output.capacity = 20;
+        var place: [16]u8 = undefined;
+        side.bench.input.putAll(stream_fixture.control(&place, layout.stream_kind_close, 0));
+        side.bench.input.cut = 1; // it comes while the call waits
+        const made = send(&side.calls, way, .ms(5_000));
+        switch (way) {
+            .write, .notify => try testing.expectError(error.PeerClosed, made),
+            // It was made: its end says so.
+            .begin, .items => {
+                const call = (try made).?;
+                defer call.release();
+                try testing.expectError(error.PeerClosed, call.finish(.none, null));
+            },
+        }
+    }
+}
+
+test "Calls.vacate: refused over a stream: who comes back opens a new one" {
+    var side: Side = undefined;
+    try side.open();
+    defer side.calls.deinit();
+    var place: [16]u8 = undefined;
+    side.bench.input.putAll(stream_fixture.control(&place, layout.stream_kind_close, 0));
+    try testing.expectError(error.PeerClosed, side.calls.read(&.{}, .none));
+    try testing.expect(!side.calls.vacate());
+    try testing.expectError(error.PeerClosed, side.calls.notify("hi", .{}, .{ .timeout = .none }));
+}

@@ -6,7 +6,7 @@ const layout = millrace.layout;
 const testing = std.testing;
 const Call = millrace.Call;
 const Calls = millrace.Calls;
-const Duel = @import("fixture.zig").Duel;
+const Duel = @import("../call/fixture.zig").Duel;
 const Value = millrace.Value;
 
 const cancel = layout.call_mark_cancel;
