@@ -61,22 +61,24 @@ const enum Tuned {
 }
 
 /** What is so of a delivery, as bits. */
-const enum Is {
-  /** Somebody listens to messages. */
+export const enum Is {
+  /** Somebody listens to `message`, to `close`, to `messageerror`. */
   HEARD = 1,
-  /** Somebody listens to `close`. */
   WATCHED = 2,
+  WARNED = 4,
+  ALL_HEARD = 7,
   /** It does not keep the process alive. */
-  UNREF = 4,
+  UNREF = 8,
   /** A run is under way: one message in each microtask. */
-  RUNNING = 8,
+  RUNNING = 16,
   /** Nothing more will come. */
-  OVER = 16,
+  OVER = 32,
 }
 
 /** One listener to the events of one type. */
 interface Listener {
-  readonly type: string;
+  /** The type, as the bit that says that somebody listens to it. */
+  readonly type: Is;
   /** The listener that was given, by which this one is found; undefined for a handler. */
   readonly key: PortListener<Event> | undefined;
   readonly capture: boolean;
@@ -297,9 +299,10 @@ export function isAwaiting(delivery: PortDelivery, asks: number): boolean {
   return false;
 }
 
-/** Whether events of this type are a port's own. The platform dispatches all others. */
-export function isOwn(type: string): boolean {
-  return type === "message" || type === "messageerror" || type === "close";
+/** The bit of a type of events of a port's own; 0 for all others, which the platform dispatches. */
+export function bitOf(type: string): Is | 0 {
+  if (type === "message") return Is.HEARD;
+  return type === "close" ? Is.WATCHED : type === "messageerror" ? Is.WARNED : 0;
 }
 
 /** Calls the listeners of an event of a port's own. */
@@ -307,7 +310,7 @@ export function callListeners(
   { listeners, port }: PortDelivery,
   event: Event & { readonly isStopped?: boolean | undefined },
 ): void {
-  const { type } = event;
+  const type = bitOf(event.type);
   for (const listener of listeners) {
     const { call } = listener;
     if (listener.type !== type || !call) continue;
@@ -325,7 +328,7 @@ export function callListeners(
 /** Adds a listener, or a handler, which keeps the place where it was first set. */
 export function listen(
   delivery: PortDelivery,
-  type: string,
+  type: Is,
   key: PortListener<Event> | undefined,
   call: PortListener<Event>,
   options?: boolean | PortListenerOptions,
@@ -347,7 +350,7 @@ export function listen(
 /** Finds a listener, or, without a key, a handler. */
 export function findListener(
   { listeners }: PortDelivery,
-  type: string,
+  type: Is,
   key?: PortListener<Event>,
   options?: boolean | PortListenerOptions,
 ): Listener | undefined {
@@ -363,12 +366,12 @@ function isCapture(options: boolean | PortListenerOptions | undefined): boolean 
 
 function setListeners(delivery: PortDelivery, listeners: readonly Listener[]): void {
   const { link, bits } = delivery;
-  const has = (type: string) => listeners.some((each) => each.type === type);
-  const isHeard = has("message");
+  let types = 0;
+  for (const { type } of listeners) types |= type;
   delivery.listeners = listeners;
-  delivery.bits = bits & ~(Is.HEARD | Is.WATCHED) | (isHeard ? Is.HEARD : 0) |
-    (has("close") ? Is.WATCHED : 0);
-  if (isHeard !== ((bits & Is.HEARD) !== 0)) {
+  delivery.bits = bits & ~Is.ALL_HEARD | types;
+  if ((bits ^ types) & Is.HEARD) {
+    const isHeard = (types & Is.HEARD) !== 0;
     if (!(bits & Is.OVER)) turn.listening += isHeard ? 1 : -1;
     // The job that began to listen comes to its end first, as with a `MessagePort`.
     if (isHeard && !(bits & Is.RUNNING) && (finds(link, For.MESSAGES))) {

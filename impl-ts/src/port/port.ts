@@ -39,10 +39,11 @@ import {
 } from "../pipe/outgoing.ts";
 import { attachEndpoint, requireVacant } from "../wait/endpoint.ts";
 import {
+  bitOf,
   callListeners,
   closedOf,
   findListener,
-  isOwn,
+  Is,
   listen,
   makeDelivery,
   type PortDelivery,
@@ -363,36 +364,36 @@ export class Port<In = unknown, Out = In> extends EventTarget {
    * last one does.
    */
   get onmessage(): ((event: PortMessageEvent<In>) => unknown) | null {
-    return this.#handler("message");
+    return this.#handler(Is.HEARD);
   }
 
   set onmessage(handler: ((event: PortMessageEvent<In>) => unknown) | null) {
-    this.#setHandler("message", handler);
+    this.#setHandler(Is.HEARD, handler);
   }
 
   /** The handler of messages that are lost while messages are delivered; null by default. */
   get onmessageerror(): ((event: PortMessageEvent<MessageError>) => unknown) | null {
-    return this.#handler("messageerror");
+    return this.#handler(Is.WARNED);
   }
 
   set onmessageerror(handler: ((event: PortMessageEvent<MessageError>) => unknown) | null) {
-    this.#setHandler("messageerror", handler);
+    this.#setHandler(Is.WARNED, handler);
   }
 
   /** The handler that is called once, when nothing more will come; null by default. */
   get onclose(): ((event: PortCloseEvent) => unknown) | null {
-    return this.#handler("close");
+    return this.#handler(Is.WATCHED);
   }
 
   set onclose(handler: ((event: PortCloseEvent) => unknown) | null) {
-    this.#setHandler("close", handler);
+    this.#setHandler(Is.WATCHED, handler);
   }
 
-  #handler<E>(type: string): ((event: E) => unknown) | null {
+  #handler<E>(type: Is): ((event: E) => unknown) | null {
     return (findListener(this.#delivery, type)?.call ?? null) as ((event: E) => unknown) | null;
   }
 
-  #setHandler<E>(type: string, handler: ((event: E) => unknown) | null): void {
+  #setHandler<E>(type: Is, handler: ((event: E) => unknown) | null): void {
     const delivery = this.#delivery;
     if (typeof handler !== "function") findListener(delivery, type)?.remove();
     else listen(delivery, type, undefined, handler as PortListener<Event>);
@@ -416,8 +417,9 @@ export class Port<In = unknown, Out = In> extends EventTarget {
     listener: PortListener<any> | null,
     options?: boolean | PortListenerOptions,
   ): void {
-    if (!isOwn(type)) super.addEventListener(type, listener, options as AddEventListenerOptions);
-    else if (listener) listen(this.#delivery, type, listener, listener, options);
+    const bit = bitOf(type);
+    if (!bit) super.addEventListener(type, listener, options as AddEventListenerOptions);
+    else if (listener) listen(this.#delivery, bit, listener, listener, options);
   }
 
   /** Removes a listener. Without a listener to `message` the delivery stops. */
@@ -438,14 +440,15 @@ export class Port<In = unknown, Out = In> extends EventTarget {
     listener: PortListener<any> | null,
     options?: boolean | PortListenerOptions,
   ): void {
-    if (!isOwn(type)) super.removeEventListener(type, listener, options as EventListenerOptions);
-    else if (listener) findListener(this.#delivery, type, listener, options)?.remove();
+    const bit = bitOf(type);
+    if (!bit) super.removeEventListener(type, listener, options as EventListenerOptions);
+    else if (listener) findListener(this.#delivery, bit, listener, options)?.remove();
   }
 
   /** Calls the listeners of an event. */
   override dispatchEvent(event: Event): boolean {
     const { type } = event;
-    if (isOwn(type)) {
+    if (bitOf(type)) {
       // The platform gives it its target, and says whether it was cancelled.
       const call = (each: Event) => each === event && callListeners(this.#delivery, event);
       event.stopImmediatePropagation = PortEvent.prototype.stopImmediatePropagation;
