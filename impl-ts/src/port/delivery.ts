@@ -25,6 +25,7 @@ import type { Outgoing } from "../pipe/outgoing.ts";
 import { Bit, load } from "../ring/side.ts";
 import { nextTask, SETTLED, Turn, turn } from "../wait/loop.ts";
 import { PortEvent, type PortListener, type PortListenerOptions } from "./events.ts";
+import type { PortOptions } from "./options.ts";
 import { finds } from "../wait/endpoint.ts";
 import { hasChanged } from "../wait/state.ts";
 import { learns, slept, spinForAnswer } from "../wait/spin.ts";
@@ -94,7 +95,7 @@ export interface PortDelivery extends Delivery {
   readonly incoming: Incoming;
   readonly outgoing: Outgoing;
   readonly port: EventTarget;
-  readonly options: DeliveryOptions;
+  readonly options: PortOptions<unknown, never>;
   /**
    * In the order of their registration. The array is replaced, so that a dispatch goes on with its
    * own.
@@ -116,7 +117,7 @@ export function makeDelivery(
   incoming: Incoming,
   outgoing: Outgoing,
   port: EventTarget,
-  options: DeliveryOptions,
+  options: PortOptions<unknown, never>,
 ): PortDelivery {
   const { link } = incoming;
   const delivery: PortDelivery = {
@@ -172,7 +173,7 @@ function tend(this: PortDelivery): number {
     SETTLED.then(this.next);
     return 0;
   }
-  const isWatched = route !== undefined || this.closed !== undefined || this.bits & Is.WATCHED;
+  const isWatched = route || this.closed || this.bits & Is.WATCHED;
   if (isWatched && state === 0 && takers.length === 0) {
     lookOut(this);
     if (!(this.bits & Is.OVER)) asks |= For.STATE;

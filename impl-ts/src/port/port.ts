@@ -116,7 +116,6 @@ export class Port<In = unknown, Out = In> extends EventTarget {
   readonly #outgoing: Outgoing;
   readonly #incoming: Incoming;
   readonly #delivery: PortDelivery;
-  readonly #options: PortOptions<unknown, never>;
 
   /**
    * Makes the port of an attached endpoint and its two rings; for hubs. Use `Port.create` or
@@ -133,7 +132,6 @@ export class Port<In = unknown, Out = In> extends EventTarget {
     super();
     const own = { ...options }; // the caller may change its own later
     this.#link = link;
-    this.#options = own;
     this.#incoming = new Incoming(link, incoming, own);
     this.#outgoing = new Outgoing(link, outgoing, own);
     this.#delivery = makeDelivery(this.#incoming, this.#outgoing, this, own);
@@ -355,7 +353,7 @@ export class Port<In = unknown, Out = In> extends EventTarget {
           "write a Uint8Array as it is",
       );
     }
-    return post(this.#outgoing, this.#options, value, options?.signal);
+    return post(this.#outgoing, this.#delivery.options, value, options?.signal);
   }
 
   /**
