@@ -205,8 +205,8 @@ export function readMessageAsync(
 
 /**
  * Reads the payload of one message into memory of the caller, and returns its size. Blocks until
- * there is a message; undefined at the timeout and at the end of the stream. `lastRead` then returns
- * the kind, codec and tag of the message.
+ * there is a message; undefined at the timeout and at the end of the stream. `lastRead` then
+ * returns the kind, codec and tag of the message.
  *
  * @throws {RangeError} if the message does not fit; it stays, and can be read again.
  *

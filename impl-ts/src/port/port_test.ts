@@ -151,7 +151,7 @@ Deno.test("closing and failing from elsewhere end what a port waits for", async 
   }
 });
 
-Deno.test("a port attaches without blocking to what Segment.attachAsync has waited for", async () => {
+Deno.test("a port attaches at once to what Segment.attachAsync has waited for", async () => {
   const memory = portMemory({ capacity: 256 });
   const attaching = Segment.attachAsync(memory).then(() => Port.attach(memory, { timeout: 0 }));
   const a = Port.create({ memory, capacity: 256 });
