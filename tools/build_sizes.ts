@@ -55,7 +55,7 @@ export const IMPORTS: readonly Import[] = [
   onTop("openStream", "stream", [10_800, 4_000]),
   onTop("Pool", "pool", [41_510, 14_850]),
   onTop("meter", "meter", [8_660, 3_430]),
-  of("MailboxReader, MailboxWriter", "mailbox", [18_080, 7_580]),
+  of("MailboxReader, MailboxWriter", "mailbox", [17_870, 7_510]),
   of("cbor", "cbor", [13_530, 5_940]),
   of("Sha1", "digest", [22_930, 8_070]),
   of("SABMessagePort", "sab-message-port", [43_930, 18_310], { minified: 42_000 }),

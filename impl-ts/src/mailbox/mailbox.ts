@@ -126,8 +126,6 @@ export class MailboxWriter<T = unknown> {
     if (payload.count > 1) {
       throw new RangeError(`Cannot write ${payload.size} bytes at once: the mailbox is too small`);
     }
-    const { owed } = this.#parts;
-    if (owed && !this.#parts.advance(owed)) return false;
     return this.#parts.advance(payload);
   }
 
@@ -165,24 +163,9 @@ export class MailboxWriter<T = unknown> {
     // Checked after encoding, since a `toJSON` method may call this writer too.
     if (this.#turns.busy) throw new TypeError("Cannot write: an asynchronous write is under way");
     const deadline = deadlineOfCall(options);
-    // [mailbox.write_all]
-    const { owed } = this.#parts;
-    const waits = owed ? this.#finish(owed, payload, deadline, 0) : 0;
-    if (payload) this.#finish(payload, payload, deadline, waits);
-  }
-
-  /**
-   * Writes the rest of a payload. `due` is the payload of the call itself, which may first have to
-   * finish an earlier one; `waits` is how often the call has waited before. Returns its waits so
-   * far.
-   */
-  #finish(payload: Parts, due: Parts | undefined, deadline: number, waits: number): number {
-    for (; !this.#parts.advance(payload); waits++) {
-      if (!waitForTurn(this.#turn, deadline, waits)) {
-        throw timedOut(payload === due && payload.next > 0);
-      }
+    for (let waits = 0; !this.#parts.advance(payload); waits++) {
+      if (!waitForTurn(this.#turn, deadline, waits)) throw timedOut(payload);
     }
-    return waits;
   }
 
   async #writeAsync(values: readonly T[], options: WaitOptions | undefined): Promise<void> {
@@ -192,26 +175,15 @@ export class MailboxWriter<T = unknown> {
     const deadline = deadlineOfCall(options);
     // Encoded now, and into memory of its own, because other writes may come before this one.
     const payload = this.#encode(values, true);
-    if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) throw timedOut(false);
+    if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) {
+      throw timedOut(undefined);
+    }
     try {
-      const { owed } = this.#parts;
-      if (owed) await this.#finishAsync(owed, payload, deadline, signal);
-      if (payload) await this.#finishAsync(payload, payload, deadline, signal);
+      for (let late = false; !this.#parts.advance(payload); late = isPast(deadline)) {
+        if (late || !await wakeLater(this.#turn, TURN, deadline, signal)) throw timedOut(payload);
+      }
     } finally {
       this.#turns.give();
-    }
-  }
-
-  async #finishAsync(
-    payload: Parts,
-    due: Parts | undefined,
-    deadline: number,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    for (let late = false; !this.#parts.advance(payload); late = isPast(deadline)) {
-      if (late || !await wakeLater(this.#turn, TURN, deadline, signal)) {
-        throw timedOut(payload === due && payload.next > 0);
-      }
     }
   }
 
@@ -408,7 +380,8 @@ function statsOf({ endpoint }: MailboxSide): Pick<Stats, "parks" | "lateWakes"> 
   return { parks, lateWakes };
 }
 
-function timedOut(begun: boolean): MillraceError {
+function timedOut(payload: Parts | undefined): MillraceError {
+  const begun = payload !== undefined && payload.next > 0;
   const what = begun ? "Cannot write all of it" : "Cannot write";
   return Object.assign(
     new MillraceError("wait.timeout", `${what}: the mailbox stayed full until the deadline`),

@@ -51,11 +51,14 @@ export class PartWriter {
   }
 
   /**
-   * Writes the next part if the byte area is free. Returns whether the payload is complete. It
-   * writes at most one part, so that the caller can check its deadline between two parts.
+   * Writes the next part if the byte area is free: of the payload that is owed, if there is one,
+   * and otherwise of `due`. Returns whether all of both is written. [mailbox.write_all] It writes at
+   * most one part, so that the caller can check its deadline between two parts.
    */
-  advance(parts: Parts): boolean {
+  advance(due: Parts | undefined): boolean {
     const { words, bytes } = this.side;
+    const parts = this.owed ?? due;
+    if (!parts) return true;
     if (!this.side.checkTurn()) return false; // [mailbox.write]
     const { source, size, count, next } = parts;
     const from = next * bytes.length; // [mailbox.full_parts]
@@ -72,7 +75,7 @@ export class PartWriter {
     }
     const done = parts.next === count;
     this.owed = done ? undefined : parts;
-    return done;
+    return done && (!due || parts === due);
   }
 }
 

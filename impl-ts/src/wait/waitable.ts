@@ -175,54 +175,39 @@ export async function wakeLater(
  * Lets the asynchronous verbs of one end of a pipe run one at a time, in the order of the calls.
  */
 export class Turns {
-  #isTaken = false;
-  readonly #queue: (() => void)[] = [];
+  /** Those who wait for the turn; undefined while nobody has it. */
+  #queue: (() => void)[] | undefined;
 
   /** Whether a call has the turn. */
   get busy(): boolean {
-    return this.#isTaken;
+    return this.#queue !== undefined;
   }
 
   /** Takes the turn if no other call has it. */
   tryTake(): boolean {
-    if (this.busy) return false;
-    this.#isTaken = true;
+    if (this.#queue) return false;
+    this.#queue = [];
     return true;
   }
 
   /**
-   * Waits for the turn. Resolves with false at the deadline, and throws the signal's reason if the
-   * signal aborts. `taken` is called at the moment when the turn is taken, before anything else can
-   * run.
+   * Waits for the turn, which another call has. Resolves with false at the deadline, and throws the
+   * signal's reason if the signal aborts.
    */
-  async take(
-    deadline: number,
-    signal: AbortSignal | undefined,
-    taken?: () => void,
-  ): Promise<boolean> {
-    if (this.tryTake()) {
-      taken?.();
-      return true;
-    }
-    const queue = this.#queue;
+  async take(deadline: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const queue = this.#queue!;
     let start = () => {};
-    const begin = (end: (isMine: boolean) => void) => {
-      start = () => {
-        taken?.();
-        end(true);
-      };
-      queue.push(start);
-    };
-    const left = deadline - now();
-    const isMine = await until(left, signal, begin, () => remove(queue, start));
+    const begin = (end: (isMine: boolean) => void) => queue.push(start = () => end(true));
+    const isMine = await until(deadline - now(), signal, begin, () => remove(queue, start));
     if (!isMine) signal?.throwIfAborted();
     return isMine === true;
   }
 
   /** Passes the turn to the next call in the queue. */
   give(): void {
-    if (this.#queue.length === 0) this.#isTaken = false;
-    else this.#queue.shift()!();
+    const next = this.#queue!.shift();
+    if (next) next();
+    else this.#queue = undefined;
   }
 }
 
@@ -253,8 +238,8 @@ export function until(
   });
 }
 
-/** Removes an element from an array. Returns whether it was there. */
-export function remove<T>(list: T[], one: T): boolean {
+/** Removes an element from an array. */
+export function remove<T>(list: T[], one: T): void {
   const index = list.indexOf(one);
-  return index >= 0 && list.splice(index, 1).length > 0;
+  if (index >= 0) list.splice(index, 1);
 }
