@@ -13,14 +13,11 @@ import { MillraceError, raise, throwCannot } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isPast } from "../memory/segment.ts";
 import {
-  admit,
   collect,
-  copyFrame,
   Found,
   giveUpRest,
   glance,
   type Incoming,
-  isLending,
   keepNext,
   mayGoOn,
   Mode,
@@ -105,7 +102,7 @@ export class CallLayer implements Route {
    * asked would fail. [call.lost]
    */
   requireOpen(blocks?: boolean): void {
-    if (blocks && isLending(this.#inc)) throwCannot("call: a frame is lent");
+    if (blocks && this.#inc.bits & Bit.LENDING) throwCannot("call: a frame is lent");
     raise(this.#lost);
   }
 
@@ -137,10 +134,7 @@ export class CallLayer implements Route {
     }
     let payload: Uint8Array | undefined;
     try {
-      if (flags === Head.WHOLE) {
-        admit(inc, size);
-        payload = copyFrame(inc);
-      } else payload = collect(inc);
+      payload = collect(inc);
     } catch (report) {
       if (!(report instanceof MillraceError)) throw report;
       if (!isLast) inc.report = report;
@@ -247,7 +241,8 @@ export class CallLayer implements Route {
   #mayBegin(): boolean {
     const { first, bits } = this.#out;
     const isWriting = first !== undefined && first.sent >= 0;
-    return !isWriting && (bits & (Bit.LENT | Bit.ENCODING)) === 0 && !isLending(this.#inc);
+    const isLending = (this.#inc.bits & Bit.LENDING) !== 0;
+    return !isWriting && !isLending && (bits & (Bit.LENT | Bit.ENCODING)) === 0;
   }
 
   /** Takes in what is there, and serves, until something has come of a call. [call.set_aside] */

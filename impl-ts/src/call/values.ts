@@ -242,7 +242,7 @@ export function decodeValue(
   table: CodecTable,
 ): unknown {
   if (code === layout.CODEC_BYTES) return copyOut(payload, at, size);
-  if (code === layout.CODEC_CBOR && !table?.has(code)) {
+  if (code === layout.CODEC_CBOR && !table?.[code]) {
     return decodeFields(payload.subarray(at, at + size));
   }
   if (code !== layout.CODEC_TEXT && code !== layout.CODEC_JSON) {

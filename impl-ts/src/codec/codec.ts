@@ -105,7 +105,7 @@ export function requireCodec(codec: CodecName | AnyCodec): void {
 }
 
 /** The application's codecs that a reader knows, by number. */
-export type CodecTable = ReadonlyMap<number, AnyCodec> | undefined;
+export type CodecTable = readonly (AnyCodec | undefined)[] | undefined;
 
 /**
  * Makes the table of the option `codec`, which the peer's messages may use, and of further codecs.
@@ -114,13 +114,13 @@ export function codecTable(
   codec: CodecName | AnyCodec = "json",
   codecs: readonly AnyCodec[] = [],
 ): CodecTable {
-  const table = new Map<number, AnyCodec>();
+  const table: AnyCodec[] = [];
   for (const each of [codec, ...codecs]) {
     requireCodec(each);
     if (typeof each === "string") continue;
     const { code } = each;
-    if ((table.get(code) ?? each) !== each) throwTypeError(`codecs must differ in code: ${code}`);
-    table.set(code, each);
+    if ((table[code] ?? each) !== each) throwTypeError(`codecs must differ in code: ${code}`);
+    table[code] = each;
   }
   return table;
 }
@@ -275,7 +275,7 @@ export function requireBatch(values: unknown): unknown[] {
  * @throws {MessageError} `message.codec` if the table does not have the codec, or the codec fails.
  */
 export function decodeForeign(payload: Uint8Array, code: number, table: CodecTable): unknown {
-  const codec = table?.get(code);
+  const codec = table?.[code];
   let why = "is unknown"; // [codec.unknown]
   let details: ErrorOptions | undefined;
   try {

@@ -7,15 +7,7 @@
 import { throwCannot, throwTypeError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import { isPast } from "../memory/segment.ts";
-import {
-  Found,
-  hasEnded,
-  type Incoming,
-  isLending,
-  keepNext,
-  Mode,
-  pull,
-} from "../pipe/incoming.ts";
+import { Found, hasEnded, type Incoming, keepNext, Mode, pull } from "../pipe/incoming.ts";
 import type { Link } from "../pipe/link.ts";
 import { deadlineOfCall, type WaitOptions } from "../pipe/options.ts";
 import { For } from "../pipe/tend.ts";
@@ -136,7 +128,7 @@ function shows(incoming: Incoming, mayLoad: boolean): boolean {
       if (found === undefined) return false;
       if (found === Found.TAKEN) continue;
       // Of a message of several frames, only a read that finds the last one returns something.
-      if (incoming.frame.flags === Head.WHOLE || isLending(incoming)) return true;
+      if (incoming.frame.flags === Head.WHOLE || (incoming.bits & Bit.LENDING) !== 0) return true;
       const kept = keepNext(incoming, mayLoad);
       if (kept !== Found.TAKEN) return kept === Found.IN_RING; // a read has to collect it
     }

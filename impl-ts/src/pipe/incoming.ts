@@ -194,17 +194,19 @@ export function pull(inc: Incoming, mode: Mode, mayLoad: boolean): unknown {
   const { base, capacity, words, bytes, frame } = inc;
   for (;;) {
     if (mode < Mode.KEEP) {
-      if (!inc.link.isTending) inc.route?.begin();
+      if (inc.route && !inc.link.isTending) inc.route.begin();
       if (inc.queue.length > 0) return takeQueued(inc, mode);
     }
     if (inc.bits !== 0 && !isOpen(inc, mode)) return undefined;
     let found: Found | Uint8Array;
     do {
-      if (inc.cursor === inc.peerCursor) {
+      const { cursor } = inc;
+      let { peerCursor } = inc;
+      if (cursor === peerCursor) {
         if (!mayLoad || !load(inc)) return undefined;
         mayLoad = false;
+        ({ peerCursor } = inc);
       }
-      const { cursor, peerCursor } = inc;
       const known = (peerCursor - cursor) | 0;
       const toEnd = capacity - (cursor & (capacity - 1));
       const index = (base + capacity - toEnd) >>> 2;
@@ -305,10 +307,7 @@ function handOut(
     inc.codec = codec;
     inc.tag = tag;
   }
-  if (payload === Found.IN_RING) {
-    if (mode === Mode.SHOW || mode === Mode.LEND) return inc;
-    payload = copyFrame(inc);
-  }
+  if (payload === Found.IN_RING) return inc;
   const bytes = payload as Uint8Array;
   if (mode !== Mode.VALUE) return { kind, codec, tag, payload: bytes } satisfies Message;
   if (codec === layout.CODEC_BYTES) return bytes;
@@ -330,19 +329,9 @@ export function keep(inc: Incoming, message: Message): void {
   inc.queue.push(message);
 }
 
-/** Whether anything was taken out of the ring, or is known to be there, or nothing will come. */
-export function hasMore({ cursor, peerCursor, queue, bits }: Incoming): boolean {
-  return cursor !== peerCursor || queue.length > 0 || (bits & (Bit.ENDED | Bit.STOPPED)) !== 0;
-}
-
 /** Whether the end of the stream was read, and everything before it. */
 export function hasEnded({ bits, queue }: Incoming): boolean {
   return (bits & Bit.ENDED) !== 0 && queue.length === 0;
-}
-
-/** Whether a frame is lent, or the rest of its message still has to be lent. */
-export function isLending({ bits }: Incoming): boolean {
-  return (bits & Bit.LENDING) !== 0;
 }
 
 /** Drops what is not handed out, because this end has closed. */
@@ -453,7 +442,7 @@ export async function readAsync(
       if (failure === undefined) resolve(result);
       else reject(failure);
     };
-    const stop = limit(options, (reason) => {
+    const stop = options && limit(options, (reason) => {
       settle(reason);
       link.tend();
     });
@@ -484,14 +473,6 @@ export function serve(inc: Incoming): number {
     taker.settle(failure, taken);
   }
   return 0;
-}
-
-/** Copies the payload of the frame at the own cursor, and gives its room back. */
-export function copyFrame(inc: Incoming): Uint8Array {
-  const { at, size } = inc.frame;
-  const payload = copyOut(inc.bytes, at, size);
-  releaseFrame(inc);
-  return payload;
 }
 
 /**
@@ -544,12 +525,10 @@ function arrive(
     if (!isTold) throw error;
     return Found.NOTHING;
   }
-  if (flags === Head.WHOLE) {
-    admit(inc, frame.size);
-    return Found.IN_RING;
-  }
-  if (mode === Mode.LEND && flags === layout.FRAME_FLAG_FIRST) {
+  const isWhole = flags === Head.WHOLE;
+  if (mode === Mode.SHOW && isWhole || mode === Mode.LEND && flags & layout.FRAME_FLAG_FIRST) {
     admit(inc, frame.total === Infinity ? 0 : frame.total);
+    if (isWhole) return Found.IN_RING;
     inc.bits |= Bit.IN_PARTS;
   }
   if (!(inc.bits & Bit.IN_PARTS) || flags & layout.FRAME_FLAG_CANCEL) {
@@ -560,17 +539,18 @@ function arrive(
 }
 
 /**
- * Collects a chunk. Returns the whole message after its last one. If a part of a message is
- * collected already, by a call that timed out or by a write that waited for room, the rest is
- * collected too, and the whole is lent from there.
+ * Collects a chunk, or a message that is whole. Returns the whole message after its last frame. If
+ * a part of a message is collected already, by a call that timed out or by a write that waited for
+ * room, the rest is collected too, and the whole is lent from there.
  */
 export function collect(inc: Incoming): Uint8Array | undefined {
   const { frame } = inc;
   const { size, flags, total, at } = frame;
-  const isLast = flags === layout.FRAME_FLAG_LAST;
+  const isFirst = flags & layout.FRAME_FLAG_FIRST;
+  const isLast = flags & layout.FRAME_FLAG_LAST;
   // What there must be room for: the whole message, or, if its size is unknown, what has come of
   // it.
-  const before = flags === layout.FRAME_FLAG_FIRST ? 0 : frame.received;
+  const before = isFirst ? 0 : frame.received;
   const sum = before + size;
   const needed = total === Infinity ? sum : total;
   if (flags & layout.FRAME_FLAG_CANCEL) { // [pipe.cancelled]
@@ -578,9 +558,9 @@ export function collect(inc: Incoming): Uint8Array | undefined {
   }
   admit(inc, needed); // [pipe.limit_unknown]
   let { parts } = inc;
-  if (flags === layout.FRAME_FLAG_FIRST || sum > parts.length || isLast && sum < parts.length) {
+  if (isFirst || sum > parts.length || isLast && sum < parts.length) {
     // If its size is unknown, more may follow.
-    const isMore = flags !== layout.FRAME_FLAG_FIRST && !isLast;
+    const isMore = !isFirst && !isLast;
     const room = isMore ? Math.min(Math.max(sum, 2 * parts.length), limitOf(inc)) : needed;
     try {
       parts = new Uint8Array(room);
@@ -601,7 +581,7 @@ export function collect(inc: Incoming): Uint8Array | undefined {
  * Drops a message that this reader does not accept: its kind first, then its size. `size` is its
  * total, or what has come of it.
  */
-export function admit(inc: Incoming, size: number): void {
+function admit(inc: Incoming, size: number): void {
   const { kind, total } = inc.frame;
   if (kind !== layout.FRAME_KIND_DATA && !inc.options.calls && !inc.route) { // [pipe.unknown_kind]
     refuse(inc, "message.kind", `its kind is ${kind}`);

@@ -7,7 +7,7 @@
  */
 
 import { layout } from "../memory/layout.ts";
-import { hasMoved, stop, store, want } from "../ring/side.ts";
+import { Bit, hasMoved, stop, store, want } from "../ring/side.ts";
 import {
   bellOf,
   type Endpoint,
@@ -17,7 +17,7 @@ import {
   type Waiter,
 } from "../wait/endpoint.ts";
 import { giveWay, SETTLED } from "../wait/loop.ts";
-import { empty, fill, hasMore, type Incoming, mayGoOn, rejectAll, serve } from "./incoming.ts";
+import { empty, fill, type Incoming, mayGoOn, rejectAll, serve } from "./incoming.ts";
 import { drop, giveUpAll, type Outgoing, pump } from "./outgoing.ts";
 import { closedError, type Delivery, For, noteKeeping, tendSoon } from "./tend.ts";
 
@@ -69,7 +69,12 @@ export class Link implements Waiter {
     const { incoming, outgoing } = this;
     if (asks & For.FRAMES) {
       if (hasMoved(incoming!)) return true;
-      if ((asks & For.MESSAGES) === For.MESSAGES && hasMore(incoming!)) return true;
+      if ((asks & For.MESSAGES) === For.MESSAGES) {
+        // Something is known to be in the ring, or was taken out of it, or nothing will come.
+        const { cursor, peerCursor, queue, bits } = incoming!;
+        if (cursor !== peerCursor || queue.length > 0) return true;
+        if (bits & (Bit.ENDED | Bit.STOPPED)) return true;
+      }
     }
     if (asks & For.CALLS && (incoming!.route!.isDue || mayGoOn(incoming!))) return true;
     return (asks & For.ROOM) !== 0 && (outgoing!.first === undefined || hasMoved(outgoing!));
@@ -122,7 +127,7 @@ export class Link implements Waiter {
     this.isDue = false;
     this.asks = 0;
     if (before !== 0) this.disarm(before);
-    let asks = incoming ? serve(incoming) : 0;
+    let asks = incoming && incoming.takers.length > 0 ? serve(incoming) : 0;
     if (delivery) asks |= delivery.tend();
     asks |= this.prepare(0);
     noteKeeping(this);

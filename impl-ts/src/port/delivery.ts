@@ -15,7 +15,6 @@ import {
   giveUpRest,
   hasEnded,
   type Incoming,
-  isLending,
   Mode,
   noteAsked,
   pull,
@@ -160,7 +159,7 @@ function tend(this: PortDelivery): number {
   const { route, queue, takers } = incoming;
   if (this.bits & Is.RUNNING) return 0;
   let asks = route?.tend() ?? 0;
-  if (isLending(incoming)) return 0; // until the release
+  if (incoming.bits & Bit.LENDING) return 0; // until the release
   const state = this.bits & (Is.HEARD | Is.OVER);
   if (takers.length > 0) asks &= For.CALLS; // they come first
   else if (state === Is.HEARD) asks |= For.MESSAGES;
@@ -188,7 +187,7 @@ export function lookOut(delivery: PortDelivery): void {
   const { link, incoming } = delivery;
   const { route } = incoming;
   // A port that only serves has nobody who would read what is in its queue.
-  if (incoming.queue.length > 0 && !route || isLending(incoming)) return;
+  if (incoming.queue.length > 0 && !route || incoming.bits & Bit.LENDING) return;
   let gone: MillraceError | undefined;
   try {
     for (;;) {
@@ -231,7 +230,8 @@ function deliver(delivery: PortDelivery): void {
   link.isDue = true; // as the run goes on, and does so again
   const isHeard = (bits & Is.HEARD) !== 0 && incoming.takers.length === 0;
   const route = isHeard ? undefined : incoming.route;
-  let goesOn = !isWaiting && !isLending(incoming) && (isHeard || route !== undefined);
+  const mayTake = !isWaiting && (incoming.bits & Bit.LENDING) === 0;
+  let goesOn = mayTake && (isHeard || route !== undefined);
   if (goesOn && isTurnOver(delivery)) {
     link.isDue = false;
     return nextTask(next, delivery.keeps);

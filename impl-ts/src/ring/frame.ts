@@ -122,10 +122,10 @@ export function checkFrame(
   const isPad = kind === layout.FRAME_KIND_PAD;
   const isBare = isPad || kind === layout.FRAME_KIND_END;
   const isExtension = kind >= layout.FRAME_KIND_EXTENSION_MIN;
-  if (kind < layout.FRAME_KIND_DATA || (kind > layout.FRAME_KIND_PAD && !isExtension)) {
-    return layout.REASON_FRAME_KIND;
-  }
   if (!isExtension) {
+    if (kind < layout.FRAME_KIND_DATA || kind > layout.FRAME_KIND_PAD) {
+      return layout.REASON_FRAME_KIND;
+    }
     if (word >>> Head.RESERVED_SHIFT) return layout.REASON_FRAME_RESERVED;
     if (isBare ? flags : !areMessageFlags(flags, codec)) return layout.REASON_FRAME_FLAGS;
   }
@@ -153,9 +153,8 @@ export function checkFrame(
   const { begun } = frame;
   if (flags === Head.WHOLE) return begun && layout.REASON_FRAME_SEQUENCE;
   const isFirst = flags === layout.FRAME_FLAG_FIRST;
-  const isCancel = flags > Head.WHOLE;
   const least = isFirst ? layout.MESSAGE_PREAMBLE_SIZE : 1;
-  if (isCancel ? size : size < least) return layout.REASON_FRAME_SIZE;
+  if (flags > Head.WHOLE ? size : size < least) return layout.REASON_FRAME_SIZE; // a cancel: none
   if (isFirst) { // [frame.preamble]
     if (begun) return layout.REASON_FRAME_SEQUENCE;
     const at = frame.at / 4;
@@ -166,9 +165,9 @@ export function checkFrame(
     frame.at += layout.MESSAGE_PREAMBLE_SIZE;
     frame.size = size -= layout.MESSAGE_PREAMBLE_SIZE;
     // A total above 2^53 loses its lowest bits here, but it is above every limit anyway.
-    const isUnknown = (low & high) === -1;
-    frame.total = isUnknown ? Infinity : (low >>> 0) + (high >>> 0) * 2 ** 32;
-    return size <= frame.total ? 0 : layout.REASON_FRAME_TOTAL;
+    const total = (low >>> 0) + (high >>> 0) * 2 ** 32;
+    frame.total = (low & high) === -1 ? Infinity : total;
+    return size <= total ? 0 : layout.REASON_FRAME_TOTAL;
   }
   if (packKind(kind, 0, codec) !== begun || tag !== frame.begunTag) {
     return layout.REASON_FRAME_SEQUENCE;
