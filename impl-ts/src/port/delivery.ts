@@ -238,7 +238,7 @@ function deliver(delivery: PortDelivery): void {
   }
   if (goesOn) goesOn = route ? route.serve(delivery) : deliverNext(delivery);
   // The promises of the listeners come first, and what they posted.
-  if (goesOn) return void SETTLED.then(next);
+  if (goesOn) return void SETTLED.then(delivery.next);
   delivery.bits &= ~Is.RUNNING;
   link.isDue = false;
   link.tend();

@@ -126,10 +126,16 @@ export interface PortCloseEvent extends Event {
   readonly error: MillraceError | undefined;
 }
 
+const NONE: readonly [] = /* @__PURE__ */ Object.freeze([]) as [];
+
 /** An event of a port. Members of the platform's event that are getters there are fields here. */
 export class PortEvent extends Event {
   override readonly target: EventTarget;
   override readonly currentTarget: EventTarget;
+  readonly origin = "";
+  readonly lastEventId = "";
+  readonly source: null = null;
+  readonly ports: readonly [] = NONE;
   declare readonly data: unknown;
   declare readonly error: MillraceError | undefined;
   /** Whether no further listener may be called. */
@@ -143,22 +149,6 @@ export class PortEvent extends Event {
     this.error = error;
   }
 
-  get origin(): string {
-    return "";
-  }
-
-  get lastEventId(): string {
-    return "";
-  }
-
-  get source(): null {
-    return null;
-  }
-
-  get ports(): readonly [] {
-    return NONE;
-  }
-
   override composedPath(): [EventTarget] {
     return [this.target];
   }
@@ -167,5 +157,3 @@ export class PortEvent extends Event {
     this.isStopped = true;
   }
 }
-
-const NONE: readonly [] = /* @__PURE__ */ Object.freeze([]) as [];
