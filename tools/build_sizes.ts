@@ -37,8 +37,8 @@ export interface Size {
 /** What is measured, from the least to the most. */
 export const IMPORTS: readonly Import[] = [
   own("Segment", [6_830, 3_450]),
-  own("Segment, Writer, Reader", [35_880, 15_330], { minified: 24_000 }),
-  own("Port", [43_530, 18_370], { minified: 36_000, gzip: 14_500 }),
+  own("Segment, Writer, Reader", [35_780, 15_330], { minified: 24_000 }),
+  own("Port", [43_290, 18_370], { minified: 36_000, gzip: 14_500 }),
   own("*", [49_980, 20_500]),
   onTop("remote, serve", "call", [22_620, 8_560], { minified: 22_000 }),
   onTop("claim, publish, peek, release", "lend", [2_700, 1_010]),
