@@ -29,13 +29,16 @@ import {
 /** What is called under one name. */
 export type Method = (values: unknown[]) => unknown;
 
-/** Most bytes of arguments that are kept, except those of one call. */
-const KEPT_SIZE = 64 * 1024 * 1024;
-/**
- * Most calls and notices that are not answered yet: those that are served, as many refusals of
- * calls, and notices. A peer that does not take its answers cannot have more. [call.under_way]
- */
-const KEPT_COUNT = 3 * layout.CALL_UNDER_WAY_MAX;
+const enum Kept {
+  /** Most bytes of arguments that are kept, except those of one call. */
+  SIZE = 64 * 1024 * 1024,
+  /**
+   * Most calls and notices that are not answered yet, by the limit of those that are served: these,
+   * as many refusals of calls, and notices. A peer that does not take its answers cannot have more.
+   * [call.under_way]
+   */
+  TIMES = 3,
+}
 
 /** Methods that stand on the stack of this thread. [call.depth] */
 let depth = 0;
@@ -75,10 +78,23 @@ export class Callee {
    */
   take(codec: number, tag: number, payload: Uint8Array): void {
     const id = tag & layout.CALL_ID_MAX;
-    if (tag !== id) return this.#takeMark(id, tag, codec, payload.length);
+    if (tag !== id) {
+      if (!isMark(tag, codec, payload.length)) throw strayError();
+      const served = this.#calls.get(id);
+      if (served === undefined || served.isDone) return; // [call.crossed]
+      if ((tag & layout.CALL_MARK_MORE) !== 0) {
+        served.room += layout.CALL_GRANT;
+        if (served.steps !== undefined) this.#stepLater(served);
+      } else if (!served.isTold) {
+        served.isTold = true;
+        if (!served.hasBegun) this.#leaveInbox(served); // [call.stops]
+        else this.#defer(() => this.#cancel(served));
+      }
+      return;
+    }
     let code: ReasonCode | undefined;
     if (codec !== layout.CODEC_VALUES) code = "message.codec";
-    else if (this.#keptSize > 0 && this.#keptSize + payload.length > KEPT_SIZE) {
+    else if (this.#keptSize > 0 && this.#keptSize + payload.length > Kept.SIZE) {
       code = faultOf(payload);
     }
     this.#enter(id, code ? NO_BYTES : payload, code);
@@ -113,26 +129,12 @@ export class Callee {
     }
   }
 
-  #takeMark(id: number, tag: number, codec: number, size: number): void {
-    if (!isMark(tag, codec, size)) throw strayError();
-    const served = this.#calls.get(id);
-    if (served === undefined || served.isDone) return; // [call.crossed]
-    if (tag - id === layout.CALL_MARK_MORE) {
-      served.room += layout.CALL_GRANT;
-      if (served.steps !== undefined) this.#stepLater(served);
-    } else if (!served.isTold) {
-      served.isTold = true;
-      if (!served.hasBegun) this.#leaveInbox(served); // [call.stops]
-      else this.#defer(() => this.#cancel(served));
-    }
-  }
-
   /** Begins to keep a call or a notice; one with a code is to be refused. [call.duplicate] */
   #enter(id: number, payload: Uint8Array, code?: ReasonCode): void {
     if (id !== 0 && this.#calls.has(id)) {
       throw lostError("call.duplicate", `call ${id} is not answered yet`);
     }
-    if (this.#calls.size >= KEPT_COUNT) {
+    if (this.#calls.size >= Kept.TIMES * layout.CALL_UNDER_WAY_MAX) {
       throw lostError("call.limit", "too many calls are not answered");
     }
     const served = new Served(id, payload);
@@ -242,7 +244,18 @@ export class Callee {
       if (next !== undefined) {
         if (served.room === 0) return; // the next `more` goes on
         served.next = undefined;
-        this.#writeItem(served, next.value);
+        served.room--;
+        const send = this.#encode(served, next.value);
+        if (send === undefined) return quit(served);
+        send.tag = (served.id | layout.CALL_MARK_MORE) >>> 0;
+        served.isPlacing = true;
+        let isNow = true;
+        this.#send(send, (reason) => {
+          if (reason !== undefined) return; // nothing can be written any more
+          served.isPlacing = false;
+          if (!isNow) this.#stepLater(served);
+        });
+        isNow = false;
         continue;
       }
       // Also where there is no room: it may be that nothing more comes, which needs none.
@@ -260,21 +273,6 @@ export class Callee {
       });
       isNow = false;
     }
-  }
-
-  #writeItem(served: Served, value: unknown): void {
-    served.room--;
-    const send = this.#encode(served, value);
-    if (send === undefined) return quit(served);
-    send.tag = (served.id | layout.CALL_MARK_MORE) >>> 0;
-    served.isPlacing = true;
-    let isNow = true;
-    this.#send(send, (reason) => {
-      if (reason !== undefined) return; // nothing can be written any more
-      served.isPlacing = false;
-      if (!isNow) this.#stepLater(served);
-    });
-    isNow = false;
   }
 
   /** It was given up while its method runs. [call.cancelled] */

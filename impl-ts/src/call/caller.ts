@@ -235,7 +235,19 @@ export class Caller {
    */
   answer(kind: number, tag: number, codec: number, payload: Uint8Array | MillraceError): void {
     const isItem = (tag & layout.CALL_MARK_MORE) !== 0;
-    const call = this.#match(tag & ID_MASK, isItem);
+    const id = tag & ID_MASK;
+    // Of which all is in the ring. [call.match]
+    const call = this.#calls.get(id);
+    if (call === undefined || call.send !== undefined) {
+      throw lostError("call.answer", `no call ${id} is under way`);
+    }
+    if (!isItem) {
+      this.#free(call);
+      // [call.cancel_owed] What is owed for it, which stands before all other messages.
+      if (this.#owed.size > 0) {
+        giveUpAll(this.#out, call, (send) => this.#owed.has(send) && (send.tag & ID_MASK) === id);
+      }
+    }
     if (call.isOver) return; // [call.late]
     try {
       if (payload instanceof MillraceError) throw payload;
@@ -286,24 +298,6 @@ export class Caller {
   /** Ends those that wait for an answer, and has their callees told. */
   giveUpAll(error: () => unknown): void {
     for (const call of [...this.#calls.values()]) this.giveUp(call, error());
-  }
-
-  /**
-   * The call of that id, of which all is in the ring: under way no more, if this is not one of its
-   * items. [call.match]
-   */
-  #match(id: number, isItem: boolean): OwnCall {
-    const call = this.#calls.get(id);
-    if (call === undefined || call.send !== undefined) {
-      throw lostError("call.answer", `no call ${id} is under way`);
-    }
-    if (isItem) return call;
-    this.#free(call);
-    // [call.cancel_owed] What is owed for it, which stands before all other messages.
-    if (this.#owed.size > 0) {
-      giveUpAll(this.#out, call, (send) => this.#owed.has(send) && (send.tag & ID_MASK) === id);
-    }
-    return call;
   }
 }
 

@@ -31,16 +31,23 @@ const enum Other {
   DOUBLE = 0xfb,
 }
 
-/** From here on, the number in a head says how many bytes the count after it has. */
-const SIZES = 24;
-/** Lists, maps and bytes cost as much memory as so many numbers. */
-const WEIGHT = 4;
-/** What a value may weigh: as much as the default limit of JSON allows. */
-const MOST = 1 << 22;
+const enum Count {
+  /** From here on, the number in a head says how many bytes the count after it has. */
+  SIZES = 24,
+  /** Lists, maps and bytes cost as much memory as so many numbers. */
+  WEIGHT = 4,
+  /** What a value may weigh: as much as the default limit of JSON allows. */
+  MOST = 4 * 1024 * 1024,
+}
+
 const PROTO = "__proto__";
 
-/** Encodes a value as JSON has it, except that bytes stay bytes. @throws {TypeError} */
-export function encodeFields(given: unknown): Uint8Array {
+/**
+ * Encodes a value as JSON has it, except that bytes stay bytes; undefined if JSON has nothing of it.
+ *
+ * @throws {TypeError} for what cannot be carried.
+ */
+export function encodeFields(given: unknown): Uint8Array | undefined {
   const encoder = new TextEncoder();
   let bytes = new Uint8Array(1024);
   let at = 0;
@@ -55,9 +62,9 @@ export function encodeFields(given: unknown): Uint8Array {
 
   /** Writes the head of an item, as long as that of an item with the number `most`. */
   const head = (major: number, count: number, most = count) => {
-    const size = most < SIZES ? 0 : most < 2 ** 8 ? 1 : most < 2 ** 16 ? 2 : 4;
+    const size = most < Count.SIZES ? 0 : most < 2 ** 8 ? 1 : most < 2 ** 16 ? 2 : 4;
     reserve(5);
-    bytes[at++] = major << 5 | (size === 0 ? count : SIZES + (size >> 1));
+    bytes[at++] = major << 5 | (size === 0 ? count : Count.SIZES + (size >> 1));
     for (let shift = 8 * (size - 1); shift >= 0; shift -= 8) bytes[at++] = count >>> shift;
   };
 
@@ -100,7 +107,7 @@ export function encodeFields(given: unknown): Uint8Array {
 
   const holder = (value: object, depth: number) => {
     if (depth > layout.CBOR_DEPTH_MAX) throwCannot("write message: it is nested too deeply");
-    if (isLost(value)) refuseParts(value, isLost); // made by a `toJSON`
+    if (isLost(value)) refuseParts(value); // made by a `toJSON`
     if (Array.isArray(value)) {
       head(Major.LIST, value.length);
       for (let index = 0; index < value.length; index++) {
@@ -126,8 +133,7 @@ export function encodeFields(given: unknown): Uint8Array {
     at = end;
   };
 
-  if (item(given, "", 0)) return bytes.subarray(0, at);
-  throwCannot(`write ${typeof given}: no codec of a call can carry it`);
+  return item(given, "", 0) ? bytes.subarray(0, at) : undefined;
 }
 
 /** What JSON takes for a value: what its `toJSON` gives, or what a `Number` object holds. */
@@ -149,7 +155,7 @@ export function decodeFields(payload: Uint8Array): unknown {
   const { length } = payload;
   const view = new DataView(payload.buffer, payload.byteOffset, length);
   let at = 0;
-  let left = MOST;
+  let left: number = Count.MOST;
 
   const take = (size: number) => {
     const from = at;
@@ -177,8 +183,8 @@ export function decodeFields(payload: Uint8Array): unknown {
       return [false, true, null][info - Other.FALSE];
     }
     let count = info;
-    if (info >= SIZES) {
-      const size = 1 << (info - SIZES);
+    if (info >= Count.SIZES) {
+      const size = 1 << (info - Count.SIZES);
       demand(size <= 4, "is longer than it can be");
       count = 0;
       for (const byte of take(size)) count = count * 256 + byte;
@@ -186,7 +192,7 @@ export function decodeFields(payload: Uint8Array): unknown {
     if (major === Major.POSITIVE) return count;
     if (major === Major.NEGATIVE) return -1 - count;
     if (major === Major.TEXT) return decodeText(take(count));
-    spend(WEIGHT, 0);
+    spend(Count.WEIGHT, 0);
     if (major === Major.BYTES) return copyOut(take(count), 0, count);
     demand(depth < layout.CBOR_DEPTH_MAX, "is nested too deeply");
     if (major === Major.LIST) {

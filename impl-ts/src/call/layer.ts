@@ -277,9 +277,8 @@ function requireAnswer(kind: number, tag: number): void {
 
 /** Whether a return or a throw has a tag of an answer, or of an item. */
 function isAnswer(kind: number, tag: number): boolean {
-  const isItem = kind === layout.FRAME_KIND_RETURN && (tag & layout.CALL_MARK_MORE) !== 0;
-  const marks = isItem ? layout.CALL_MARK_CANCEL : layout.CALL_MARK_CANCEL | layout.CALL_MARK_MORE;
-  return (tag & marks) === 0 && (tag & layout.CALL_ID_MAX) !== 0;
+  const id = kind === layout.FRAME_KIND_RETURN ? tag & ~layout.CALL_MARK_MORE : tag;
+  return id > 0 && id <= layout.CALL_ID_MAX;
 }
 
 function inboxError(): MillraceError {

@@ -74,8 +74,8 @@ export function isInPieces(value: unknown): value is object {
 
 /** What gives the pieces of such a result. */
 export function stepsOf(value: object): Steps {
-  const { [Symbol.asyncIterator]: of } = value as { [Symbol.asyncIterator]?: () => Steps };
-  return of === undefined ? value as Steps : of.call(value);
+  const later = value as { [Symbol.asyncIterator]?: () => Steps };
+  return later[Symbol.asyncIterator]?.() ?? value as Steps;
 }
 
 /** Whether a value comes later. */

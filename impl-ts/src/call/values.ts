@@ -28,18 +28,21 @@ import { decodeFields, encodeFields } from "./fields.ts";
 const HEADER_SIZE = layout.VALUES_HEADER_SIZE;
 const ENTRY_SIZE = layout.VALUE_ENTRY_SIZE;
 const ALIGN = layout.VALUES_ALIGN;
-/** Texts up to so many characters are copied by a loop, which is faster than the platform's way. */
-const SHORT_COUNT = 32;
-const SCRATCH_SIZE = 4096;
-/** Texts that came last, by their bytes: names come again and again, and need not be made anew. */
-const KNOWN_COUNT = 64;
-const knownTexts: string[] = [];
-/** How deep bytes are looked for before a value is written as JSON. */
-const LEVELS_BEFORE = 3;
-/** Digits of an integer that a number surely holds, and the code of the first. */
-const SAFE_DIGITS = 15;
-const DIGIT_0 = 0x30;
+const enum Limit {
+  /** Texts up to so many characters are copied by a loop, which is faster than the platform. */
+  SHORT_COUNT = 32,
+  SCRATCH_SIZE = 4096,
+  /** So many texts are kept by their bytes. */
+  KNOWN_COUNT = 64,
+  /** How deep bytes are looked for before a value is written as JSON. */
+  LEVELS_BEFORE = 3,
+  /** Digits of an integer that a number surely holds, and the code of the first. */
+  SAFE_DIGITS = 15,
+  DIGIT_0 = 0x30,
+}
 
+/** Texts that came last: names come again and again, and need not be made anew. */
+const knownTexts: string[] = [];
 let encoder: TextEncoder | undefined;
 const textEncoder = (): TextEncoder => encoder ??= new TextEncoder();
 
@@ -71,7 +74,7 @@ const ABSENT: Piece = { code: layout.CODEC_JSON, text: "", bytes: undefined };
 
 /** A piece of a text without lone surrogates. Of one that is long, its size should be known. */
 const ofText = (code: number, text: string): Piece =>
-  text.length > SCRATCH_SIZE
+  text.length > Limit.SCRATCH_SIZE
     ? ofBytes(code, textEncoder().encode(text))
     : { code, text, bytes: undefined };
 
@@ -136,13 +139,14 @@ export function pieceOf(value: unknown, { codec, vet }: Manner): Piece {
   if (!isNumber) vet?.(value as never);
   // A few levels before, as many bytes would take long as JSON; all of it after, when it is known
   // that it does not contain itself.
-  let hasFields = mayHide(value, LEVELS_BEFORE) && hasBytes(value);
+  let hasFields = mayHide(value, Limit.LEVELS_BEFORE) && hasBytes(value);
   let text: string | undefined;
   if (!hasFields) {
     text = isNumber ? String(value) : JSON.stringify(value);
     hasFields = mayHideAnywhere(value) && hasBytes(value);
   }
-  if (hasFields) return ofBytes(layout.CODEC_CBOR, encodeFields(value));
+  const fields = hasFields && encodeFields(value);
+  if (fields) return ofBytes(layout.CODEC_CBOR, fields);
   if (text !== undefined) return ofText(layout.CODEC_JSON, text);
   throwCannot(`write ${typeof value}: no codec of a call can carry it`);
 }
@@ -154,8 +158,8 @@ export function writePieces(pieces: readonly Piece[], send: Send): void {
   const from = HEADER_SIZE + count * ENTRY_SIZE;
   let most = from;
   for (const { text, bytes } of pieces) most += 3 * text.length + (bytes?.length ?? 0) + ALIGN;
-  const isKept = most > SCRATCH_SIZE;
-  const target = isKept ? makeTarget(most) : scratch ??= makeTarget(SCRATCH_SIZE);
+  const isKept = most > Limit.SCRATCH_SIZE;
+  const target = isKept ? makeTarget(most) : scratch ??= makeTarget(Limit.SCRATCH_SIZE);
   const { bytes: all, words } = target;
   words[0] = count;
   words[1] = 0;
@@ -176,7 +180,7 @@ export function writePieces(pieces: readonly Piece[], send: Send): void {
 /** Writes a text as UTF-8, for which there is room. Returns its bytes. */
 export function writeText(target: Uint8Array, at: number, text: string): number {
   const { length } = text;
-  if (length <= SHORT_COUNT) {
+  if (length <= Limit.SHORT_COUNT) {
     let index = 0;
     for (; index < length; index++) {
       const unit = text.charCodeAt(index);
@@ -261,14 +265,14 @@ export function decodeValue(
 
 /** A short text of ASCII; undefined for any other. */
 function shortText(payload: Uint8Array, at: number, size: number): string | undefined {
-  if (size > SHORT_COUNT) return undefined;
+  if (size > Limit.SHORT_COUNT) return undefined;
   let hash = size;
   for (let index = at; index < at + size; index++) {
     const unit = payload[index]!;
     if (unit >= 0x80) return undefined;
     hash = (hash * 31 + unit) | 0;
   }
-  const place = hash & (KNOWN_COUNT - 1);
+  const place = hash & (Limit.KNOWN_COUNT - 1);
   const known = knownTexts[place];
   for (let index = 0; known?.length === size; index++) {
     if (index === size) return known;
@@ -282,11 +286,11 @@ function shortText(payload: Uint8Array, at: number, size: number): string | unde
 
 /** What is an integer of a few digits, and nothing else, in JSON. */
 function shortInteger(payload: Uint8Array, at: number, size: number): number | undefined {
-  if (size === 0 || size > SAFE_DIGITS) return undefined;
-  if (size > 1 && payload[at] === DIGIT_0) return undefined;
+  if (size === 0 || size > Limit.SAFE_DIGITS) return undefined;
+  if (size > 1 && payload[at] === Limit.DIGIT_0) return undefined;
   let integer = 0;
   for (let index = at; index < at + size; index++) {
-    const digit = payload[index]! - DIGIT_0;
+    const digit = payload[index]! - Limit.DIGIT_0;
     if (digit < 0 || digit > 9) return undefined;
     integer = 10 * integer + digit;
   }
