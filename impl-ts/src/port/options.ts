@@ -290,8 +290,6 @@ export function makeHandoff<Extra extends object>(
 export function isPortHandoff<Extra extends object = object>(
   value: unknown,
 ): value is PortHandoff & Extra {
-  if (typeof value !== "object" || value === null) return false;
-  const { millrace, memory, endpoint } = value as Partial<PortHandoff>;
-  return millrace === "port" && typeof memory === "object" && memory !== null &&
-    Number.isInteger(endpoint);
+  const { millrace, memory, endpoint }: Partial<PortHandoff> = Object(value);
+  return millrace === "port" && Object(memory) === memory && Number.isInteger(endpoint);
 }
