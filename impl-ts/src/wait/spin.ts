@@ -17,18 +17,14 @@ type Pausing = { pause?(): void };
 
 /** Measured: what costs the least over all. An `enum`, as bundlers put its members in place. */
 const enum Tuned {
-  /**
-   * Looks before the first glance at the clock, and between two later ones, once it is compiled.
-   */
+  /** Looks between two glances at the clock. */
   LOOKS = 32,
-  LOOKS_LATER = 128,
-  /** Spins in a row that found nothing before an endpoint stops spinning. */
-  MISSES_MAX = 8,
   /**
-   * Waits that then sleep at once before a spin is tried again, as in a fresh thread, whose code is
-   * not compiled yet; and at most, as each spin in vain doubles them.
+   * Spins in a row that found nothing before an endpoint stops spinning; and waits that then sleep
+   * at once before a spin is tried again, as in a fresh thread, whose code is not compiled yet.
    */
-  PAUSE = 8,
+  FEW = 8,
+  /** The most such waits, as each spin in vain doubles them. */
   PAUSE_MAX = 127,
   /** Milliseconds of the longest spin. Two endpoints that both sleep take 0.1 to 0.3 to answer. */
   LONG_MS = 0.4,
@@ -53,8 +49,8 @@ export interface Spinner {
 /** `us` is the option `spin`: who gives it has the endpoint spin from its first wait on. */
 export function makeSpinner(us: number | undefined, { blocks }: Mechanism): Spinner {
   requireAmount("spin", us ?? 0);
-  const misses = us === undefined ? Tuned.MISSES_MAX : 0;
-  return { blocks, us, budget: -1, misses, skips: 0, pause: Tuned.PAUSE, long: 0 };
+  const misses = us === undefined ? Tuned.FEW : 0;
+  return { blocks, us, budget: -1, misses, skips: 0, pause: Tuned.FEW, long: 0 };
 }
 
 /** Milliseconds of a spin: none with one processor, as the peer then waits for this very one. */
@@ -67,18 +63,18 @@ export function budgetOf(spinner: Spinner): number {
 
 /** Whether the last spins have found something. */
 export const pays = (spinner: Spinner): boolean =>
-  spinner.misses < Tuned.MISSES_MAX && budgetOf(spinner) > 0;
+  spinner.misses < Tuned.FEW && budgetOf(spinner) > 0;
 
 /** A look has found what was not there at the first one. */
 export function hit(spinner: Spinner): void {
   spinner.misses = 0;
-  spinner.pause = Tuned.PAUSE;
+  spinner.pause = Tuned.FEW;
 }
 
 /** Whether a spin is due; counts a wait that sleeps at once. [wait.spin_record] */
 export function isDue(spinner: Spinner): boolean {
   const { misses, skips, pause, long } = spinner;
-  const isDue = misses < Tuned.MISSES_MAX || skips >= Tuned.PAUSE_MAX || skips >= pause && long > 0;
+  const isDue = misses < Tuned.FEW || skips >= Tuned.PAUSE_MAX || skips >= pause && long > 0;
   if (isDue) return budgetOf(spinner) > 0;
   spinner.skips++;
   return false;
@@ -106,25 +102,23 @@ export function spin(waiter: Waiter, asks: number, ms: number, deadline: number)
   const { spinner } = waiter.endpoint;
   spinner.skips = 0;
   const most = spinner.misses ? Math.max(ms, spinner.long) : ms;
-  let count: number = Tuned.LOOKS;
   let start = -1;
   let spent = 0;
   let isFound: boolean;
   for (;;) {
-    for (let i = 0; !(isFound = waiter.sees(asks)) && i < count; i++) {
+    for (let i = 0; !(isFound = waiter.sees(asks)) && i < Tuned.LOOKS; i++) {
       (Atomics as Pausing).pause?.();
     }
     if ((isFound ||= hasChanged(waiter))) break;
     const time = now();
     if (start < 0) start = time;
-    else if (time - start < 0.01) count = Tuned.LOOKS_LATER; // it is compiled
     spent = time - start;
     if (spent >= most || time >= deadline) break;
   }
   if (isFound && spent < ms) hit(spinner);
   else {
     // One that comes late is worth a few more tries.
-    spinner.misses = isFound ? Math.min(spinner.misses, Tuned.MISSES_MAX - 2) : spinner.misses + 1;
+    spinner.misses = isFound ? Math.min(spinner.misses, Tuned.FEW - 2) : spinner.misses + 1;
     spinner.pause = Math.min(2 * spinner.pause, Tuned.PAUSE_MAX);
   }
   return isFound;
