@@ -4,7 +4,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { CALL_PLANS } from "./kit/live_calls.ts";
 import { LIVE_PLANS, MAILBOX_PLANS } from "./kit/live_cases.ts";
-import { FILES } from "./kit/scripts/files_mod.ts";
+import { FILES } from "./kit/scripts/files_cases.ts";
 import { MAILBOXES, SCRIPTS, WATCHED, WATCHED_MAILBOXES } from "./kit/scripts/mod.ts";
 import { STREAM_PLANS } from "./kit/streams/live_cases.ts";
 import { STREAMS } from "./kit/streams/scripts.ts";

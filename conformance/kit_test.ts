@@ -16,7 +16,7 @@ import { toPattern } from "./kit/plan.ts";
 import { CARRIERS, denoRun, ownPrograms } from "./kit/programs.ts";
 import { replyProblem } from "./kit/reply_check.ts";
 import { readKnown, type Report } from "./kit/report.ts";
-import { FILES } from "./kit/scripts/files_mod.ts";
+import { FILES } from "./kit/scripts/files_cases.ts";
 import { MAILBOXES, SCRIPTS, WATCHED } from "./kit/scripts/mod.ts";
 import { loadStaticCases, staticCases } from "./kit/static_level.ts";
 import { liveStreams } from "./kit/streams/live_cases.ts";

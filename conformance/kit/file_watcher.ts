@@ -1,6 +1,6 @@
 /**
  * A thread that looks at a file without a pause, while the testee works on it and the kit waits for
- * the reply: so it sees what holds for microseconds only. See `scripts/files_watch.ts`.
+ * the reply: so it sees what holds for microseconds only. See `scripts/files.ts`.
  *
  * @module
  */

@@ -11,7 +11,7 @@ import { ALONE, CARRIERS } from "./programs.ts";
 import type { Level } from "./protocol.ts";
 import type { Group } from "./runner.ts";
 import { loadStaticCases, nounOf, PROTOCOL_CASES, staticCases } from "./static_level.ts";
-import { FILES } from "./scripts/files_mod.ts";
+import { FILES } from "./scripts/files_cases.ts";
 import { MAILBOXES, mailboxesOn, SCRIPTS, watchedOn } from "./scripts/mod.ts";
 import { liveStreams } from "./streams/live_cases.ts";
 import { STREAMS } from "./streams/scripts.ts";

@@ -5,23 +5,80 @@
  * @module
  */
 
+import * as system from "../system.ts";
 import { ATTACHED, pipe, VACANT } from "../../reference/builder.ts";
 import type { Optional, Result as Came } from "../../reference/case.ts";
 import { recordAt } from "../../reference/encode.ts";
 import { sizeOf } from "../../reference/layout.ts";
 import { compare } from "../../static/difference.ts";
-import { type Answer, type Read } from "../../static/driver.ts";
+import type { Answer, Read } from "../../static/driver.ts";
 import { answerOf, RemoteSession } from "../../static/remote.ts";
 import type { Arena } from "../arena.ts";
 import type { Connection } from "../connection.ts";
+import { CONTROL, type Seen, type WatchOrder } from "../file_watcher.ts";
 import { recordWord } from "../peer.ts";
-import type { Seen } from "../file_watcher.ts";
 import type { Opening } from "../protocol.ts";
-import * as system from "../system.ts";
 import { Trouble } from "../trouble.ts";
 import { type KitCase, Wrong } from "../verdict.ts";
 import { lacksBlocking, lacksScript, played, requireWord, throwProblems } from "./stage.ts";
-import { FileWatch } from "./files_watch.ts";
+import { rest } from "./watch.ts";
+
+// Sees what holds at a file for microseconds only, by a thread that looks all the time.
+
+const URL_OF_WATCHER = new URL("../file_watcher.ts", import.meta.url);
+/** Within which the thread begins, and ends: it does nothing else. */
+const PATIENCE_MS = 10_000;
+
+/**
+ * A thread that looks at files, one after the other. It has a processor of its own, as far as that
+ * is in the kit's hands: the testee runs on the others meanwhile, or it would often run in place of
+ * the thread that is to see it.
+ */
+class FileWatch {
+  readonly #worker = new Worker(URL_OF_WATCHER, { type: "module" });
+  readonly #testee: number;
+  readonly #processors: number[];
+  #control = new Int32Array(new SharedArrayBuffer(8));
+  #seen: Promise<Seen | undefined> = Promise.resolve(undefined);
+
+  /** `testee` is its first thread, which does what is looked at. */
+  constructor(testee: number) {
+    this.#testee = testee;
+    this.#processors = system.processorsOf(testee);
+    const others = this.#processors.slice(0, -1);
+    if (others.length > 0) system.setProcessors(testee, others);
+  }
+
+  /** Begins to look, and returns when it does. */
+  async begin(order: Omit<WatchOrder, "control" | "processor">): Promise<void> {
+    const buffer = new SharedArrayBuffer(8);
+    this.#control = new Int32Array(buffer);
+    this.#seen = new Promise((resolve, reject) => {
+      this.#worker.onmessage = ({ data }) => resolve(data.seen);
+      this.#worker.onerror = (event) => (event.preventDefault(), reject(new Error(event.message)));
+    });
+    const processor = this.#processors.at(-1) ?? 0;
+    this.#seen.catch(() => {}); // it is asked for later, or not at all
+    this.#worker.postMessage({ ...order, processor, control: buffer } satisfies WatchOrder);
+    const deadline = performance.now() + PATIENCE_MS;
+    while (Atomics.load(this.#control, CONTROL.begun) === 0) {
+      if (performance.now() > deadline) throw new Error("the watching thread does not begin");
+      await rest(0);
+    }
+  }
+
+  /** Ends the looking; what was seen, if anything was. */
+  async end(): Promise<Seen | undefined> {
+    Atomics.store(this.#control, CONTROL.stop, 1);
+    return await this.#seen;
+  }
+
+  close(): void {
+    Atomics.store(this.#control, CONTROL.stop, 1);
+    this.#worker.terminate();
+    if (this.#processors.length > 0) system.setProcessors(this.#testee, this.#processors);
+  }
+}
 
 /** A script about files. */
 export interface FileScript {
@@ -211,9 +268,6 @@ const LISTENERS = 64;
 
 /** How long something is done again and again, where it is never seen sharply. */
 const OFTEN_MS = 2_000;
-
-/** For what must come at once, on a machine that does other things, too. */
-const PATIENCE_MS = 10_000;
 
 /** An end that the testee opens, or has opened. */
 export class Opened {

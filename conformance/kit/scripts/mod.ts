@@ -7,43 +7,24 @@
 
 import type { Arena, Carrier } from "../arena.ts";
 import type { KitCase } from "../verdict.ts";
-import { ASKING_SCRIPTS } from "./asking.ts";
-import { FANOUT_HALTS } from "./halts_fanout.ts";
-import { MAILBOX_HALTS } from "./halts_mailbox.ts";
+import { ASKING_SCRIPTS, CALLER_SCRIPTS, RANDOM_CALLS } from "./calls.ts";
+import { FANOUT_HALTS, MAILBOX_HALTS } from "./halts_many.ts";
 import { CBOR_SCRIPTS } from "./cbor.ts";
-import { CALLER_SCRIPTS } from "./calls.ts";
-import { NESTED_SCRIPTS } from "./calls_nested.ts";
-import { CALLEE_SCRIPTS } from "./calls_served.ts";
-import { RANDOM_CALLS } from "./calls_random.ts";
-import { PROPERTY_HALTS } from "./halts_property.ts";
-import { READING_HALTS } from "./halts_read.ts";
-import { SEGMENT_HALTS } from "./halts_segment.ts";
-import { WRITING_HALTS } from "./halts_write.ts";
-import { HOSTILE_SCRIPTS } from "./hostile.ts";
-import { LENDING_SCRIPTS } from "./lending.ts";
-import { MAILBOX_SCRIPTS } from "./mailbox.ts";
-import { MAILBOX_WAITING_SCRIPTS } from "./mailbox_waiting.ts";
-import { MAILBOX_WATCHED_SCRIPTS } from "./mailbox_watched.ts";
-import { MIXED_SCRIPTS } from "./mixed.ts";
+import { CALLEE_SCRIPTS, NESTED_SCRIPTS } from "./calls_served.ts";
+import { PROPERTY_HALTS, READING_HALTS, SEGMENT_HALTS, WRITING_HALTS } from "./halts.ts";
+import { HOSTILE_SCRIPTS, LENDING_SCRIPTS, READER_SCRIPTS } from "./reader.ts";
+import { MAILBOX_SCRIPTS, MAILBOX_WAITING_SCRIPTS, MAILBOX_WATCHED_SCRIPTS } from "./mailbox.ts";
+import { MIXED_SCRIPTS, PORT_SCRIPTS } from "./port.ts";
 import { FORBIDDEN_SCRIPTS, OVERLAP_SCRIPTS } from "./overlap.ts";
-import { PORT_SCRIPTS } from "./port.ts";
-import { PROPERTY_SCRIPTS } from "./properties.ts";
-import { READER_SCRIPTS } from "./reader.ts";
-import { FANOUT_RACES, FANOUT_SCRIPTS } from "./fanouts.ts";
-import { FLIPPING_RACES } from "./races_flip.ts";
-import { MAILBOX_RACES } from "./races_mailbox.ts";
-import { READING_RACES } from "./races_read.ts";
-import { SEGMENT_RACES } from "./races_segment.ts";
-import { STATE_HALTS, STATE_RACES } from "./states.ts";
-import { TEXT_RACES } from "./races_text.ts";
-import { WRITING_RACES } from "./races_write.ts";
+import { FANOUT_RACES, FANOUT_SCRIPTS, PROPERTY_SCRIPTS } from "./many.ts";
+import { FLIPPING_RACES, READING_RACES, TEXT_RACES } from "./races.ts";
+import { MAILBOX_RACES, SEGMENT_RACES, WRITING_RACES } from "./races_store.ts";
+import { STATE_HALTS, STATE_RACES, TIMING_SCRIPTS } from "./timing.ts";
 import { scriptCase } from "./stage.ts";
-import { TIMING_SCRIPTS } from "./timing.ts";
 import { WAITING_SCRIPTS } from "./waiting.ts";
 import { WINDOW_SCRIPTS } from "./windows.ts";
 import { forbiddenCase, watchedCase } from "./watch.ts";
-import { WAY_SCRIPTS } from "./ways.ts";
-import { WRITER_SCRIPTS } from "./writer.ts";
+import { WAY_SCRIPTS, WRITER_SCRIPTS } from "./writer.ts";
 
 /** Scripts in which the kit reaches the memory by commands. */
 export const SCRIPTS: KitCase<Arena>[] = [

@@ -4,12 +4,18 @@
  * @module
  */
 
-import { ATTACHED, CLOSED, drained, message, pipe, VACANT } from "../../reference/builder.ts";
-import { endFrame, firstOf, part, pattern, whole } from "../../reference/builder.ts";
-import type { Result as Came } from "../../reference/case.ts";
-import { failed, type FramePlan } from "../../reference/encode.ts";
-import { perform } from "../../static/driver.ts";
+import { inspect } from "../../inspect/mod.ts";
+import { ATTACHED, CLOSED, drained, endFrame, extended, firstOf } from "../../reference/builder.ts";
+import { message, pad, part, pattern, pipe, VACANT, whole } from "../../reference/builder.ts";
+import { writersPipe } from "../../reference/builder.ts";
 import { toHex } from "../../reference/bytes.ts";
+import type { Result as Came } from "../../reference/case.ts";
+import { buildFrame, extentOf, failed, type FramePlan } from "../../reference/encode.ts";
+import { TOTAL_UNKNOWN } from "../../reference/encode.ts";
+import { limitOf } from "../../reference/layout.ts";
+import { perform } from "../../static/driver.ts";
+import type { Arena } from "../arena.ts";
+import { Random } from "../workload.ts";
 import { counted, type Script, Stage } from "./stage.ts";
 
 const CAPACITY = 256;
@@ -278,4 +284,279 @@ async function lyingWriter(stage: Stage, lie: number): Promise<void> {
   await stage.publish();
   const again = drained([], "ring.cursor");
   stage.expect(await drain(stage), again, "[pipe.fault] read of a good tail");
+}
+
+// A hostile writer: good frames in which one byte of a header is wrong, by seed. What must come of
+// it is what the inspector finds, which reads the bytes as the chapters say and shares nothing with
+// any port.
+
+const HOSTILE_CAPACITY = 1024;
+const COUNT = 150;
+
+/** Good frames up to the end of the area, a pad, and some behind it. */
+const FRAMES: FramePlan[] = [
+  whole(pattern(20)),
+  firstOf(60, pattern(16), { tag: 3 }),
+  part(pattern(24, 16), { tag: 3, flags: 0 }),
+  { kind: 200, payload: pattern(8) },
+  part(pattern(20, 40), { tag: 3 }),
+  whole(pattern(0), { kind: 3, tag: 7 }),
+  firstOf(500, pattern(32), { tag: 4 }),
+  { kind: 1, flags: 6, tag: 4 },
+  whole(pattern(112), { codec: 200 }),
+  extended(whole(pattern(20))),
+  extended(firstOf(TOTAL_UNKNOWN, pattern(5))),
+  extended(part(pattern(5, 5))),
+];
+
+/** All but `time`, which has no wrong value. */
+const HEADER = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+/** What is reserved, and the lowest byte of `total`: a large one would only be above the limit. */
+const PREAMBLE = [0, 8, 9, 12, 15];
+/** The size of an extension; its kind may be any. */
+const HOSTILE_EXTENSION = [0, 1, 2, 3, 4];
+const VALUES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 31, 64, 127, 128, 199, 255];
+
+export const HOSTILE_SCRIPTS: Script[] = [{
+  id: "scripted/hostile_frames",
+  about: `Rings (${COUNT}) in which one byte of a header is wrong: the fault, and no other.`,
+  clauses: [
+    "frame.check",
+    "frame.check_total",
+    "frame.extension",
+    "frame.skip",
+    "frame.skip_extension",
+    "ring.fault",
+    "ring.fault_stop",
+  ],
+  role: "reader",
+  mayDecline: ["calls", "bytes"],
+  async play(arena) {
+    for (let seed = 1; seed <= COUNT; seed++) {
+      const { memory, fault, what } = spoil(seed);
+      const more = { limit: 4096, calls: true };
+      await Stage.with(arena, "reader", memory, more, async (stage) => {
+        stage.step = `ring ${seed}, ${what}: `;
+        const got = await perform({ read: true }, stage.session, stage.memory, undefined);
+        const end = typeof got === "object" && "items" in got ? got.end ?? "" : "";
+        const isFault = /^(frame|ring)\./.test(end);
+        const isSame = fault === undefined ? !isFault : end === fault;
+        const must = fault ?? "no fault";
+        stage.demand(isSame, `[frame.check] read ended with ${end}, not ${must}`);
+        if (fault === undefined) return;
+        const state = await stage.record(0, "state");
+        const mark = failed(fault);
+        stage.demand(state === mark, `[ring.fault] the writer's state is ${state}, not ${mark}`);
+      });
+    }
+  },
+}];
+
+/** A ring with one wrong byte, and the fault that it makes. */
+function spoil(seed: number) {
+  const random = new Random(seed * 2_654_435_761 >>> 0 || 1);
+  for (let index = 0; index < 8; index++) random.next();
+  // So that a pad is in the middle: behind some of the frames the area ends.
+  const cut = random.next() % FRAMES.length;
+  const before = FRAMES.slice(0, cut).reduce((sum, frame) => sum + buildFrame(frame).length, 0);
+  const start = 2 ** 32 - before - 64;
+  const frames = [...FRAMES.slice(0, cut), pad(64), ...FRAMES.slice(cut), endFrame()];
+  const memory = pipe({ capacity: HOSTILE_CAPACITY, start, states: [ATTACHED, VACANT], frames });
+  const index = random.next() % frames.length;
+  const { flags = 0, extension = [], payload = [] } = frames[index]!;
+  // A size that is not known is not to become one, which would be above the limit.
+  const preamble = payload[0] === 0xff ? PREAMBLE.slice(1) : PREAMBLE;
+  const behind = (at: number, bytes: number[]) => bytes.map((byte) => at + byte);
+  const places = [
+    ...HEADER,
+    ...(extension.length > 0 ? behind(16, HOSTILE_EXTENSION) : []),
+    ...((flags & 3) === 1 ? behind(16 + extension.length, preamble) : []),
+  ];
+  const byte = places[random.next() % places.length]!;
+  const at = memory.at[index]! + byte;
+  const value = VALUES[random.next() % VALUES.length]!;
+  memory.bytes[at] = value;
+  const code = inspect(memory.bytes, { as: "segment", limit: 1 }).fault?.code;
+  const fault = code !== undefined && /^(frame|ring)\./.test(code) ? code : undefined;
+  return { memory, fault, what: `frame ${index}, byte ${byte} is ${value}` };
+}
+
+// Scripts for what is lent: claims that fit exactly, frames that are borrowed, and when room comes
+// back.
+
+const RESERVE = limitOf("ring_reserve");
+const LENDING_HEADER = 16;
+const HALF = CAPACITY / 2;
+
+export const LENDING_SCRIPTS: Script[] = [
+  {
+    id: "scripted/claim_exact",
+    about:
+      "A claim of all that is free, in a ring of any fill: it fits, and one byte more does not.",
+    clauses: ["ring.room", "ring.pad", "frame.extent"],
+    role: "writer",
+    mayDecline: ["lending"],
+    async play(arena) {
+      for (let used = 0; used <= CAPACITY - RESERVE; used += 16) await claimAll(arena, used);
+    },
+  },
+  {
+    id: "scripted/lent_step_by_step",
+    about: "Frames that are borrowed one after the other: no room comes back of what is lent.",
+    clauses: ["pipe.lend", "pipe.lend_check", "ring.head_owner"],
+    role: "reader",
+    mayDecline: ["lending"],
+    play: lentOneByOne,
+  },
+  {
+    id: "scripted/release_early",
+    about: "A reader of many messages: room comes back with each quarter of the ring.",
+    clauses: ["ring.release_early"],
+    role: "reader",
+    play: releasedEarly,
+  },
+  {
+    id: "scripted/release_asked",
+    about:
+      "A writer that asks for room at every distance, and a reader that takes one message at a " +
+      "time: the room of each comes back at once.",
+    clauses: ["ring.release_asked"],
+    role: "reader",
+    async play(arena) {
+      for (const start of [0, 2 ** 32 - 128]) {
+        for (let asked = 1; asked <= 4; asked++) await releasedAsked(arena, start, asked);
+      }
+    },
+  },
+];
+
+async function claimAll(arena: Arena, used: number): Promise<void> {
+  const states = [VACANT, ATTACHED];
+  await Stage.with(
+    arena,
+    "writer",
+    writersPipe({ capacity: CAPACITY, states }),
+    {},
+    async (stage) => {
+      stage.step = `${used} bytes in use: `;
+      for (let left = used; left > 0;) {
+        const extent = Math.min(left, HALF - 16);
+        const got = await stage.session.claim({ hex: "" }, extent - LENDING_HEADER, "finish");
+        stage.expect(got, "ok", "a claim that fits");
+        // It is finished smaller than it was claimed, as whoever claims may.
+        await stage.session.publish();
+        left -= LENDING_HEADER;
+      }
+      const tail = await stage.control("tail");
+      stage.demand(tail === used, `[ring.publish] tail is ${tail}, not ${used}`);
+      const [toEnd, free] = [CAPACITY - used, CAPACITY - RESERVE - used];
+      // The largest that fits before the end; there is no room behind a pad that is not free.
+      const most = Math.min(HALF, free, toEnd) - LENDING_HEADER;
+      if (most < HALF - LENDING_HEADER) {
+        const got = await stage.session.claim({ hex: "" }, Math.max(0, most + 1), "finish");
+        stage.expect(got, "full", `a claim of ${most + 1} bytes`);
+      }
+      if (most < 0) return;
+      const payload = { tag: 7, hex: counted(most, 7) };
+      stage.expect(
+        await stage.session.claim(payload, most, "finish"),
+        "ok",
+        `a claim of ${most} bytes`,
+      );
+      await stage.session.publish();
+      const end = await stage.control("tail");
+      const must = used + extentOf(most);
+      stage.demand(end === must, `[ring.room] tail is ${end}, not ${must}`);
+      const empties = Array.from({ length: used / LENDING_HEADER }, () => message({ hex: "" }));
+      const items = [...empties, message(payload)];
+      stage.expect(await stage.take(), drained(items), "what was written");
+    },
+  );
+}
+
+async function lentOneByOne(arena: Arena): Promise<void> {
+  const frames: FramePlan[] = [
+    whole(pattern(20, 1), { tag: 1 }),
+    { kind: 200, payload: pattern(4) },
+    whole(pattern(8, 2), { tag: 2 }),
+    firstOf(24, pattern(8, 3), { tag: 3 }),
+    part(pattern(16, 11), { tag: 3 }),
+    whole(pattern(40, 5), { tag: 5 }),
+  ];
+  const lent = [
+    message({ tag: 1, hex: counted(20, 1) }),
+    message({ tag: 2, hex: counted(8, 2) }),
+    message({ tag: 3, hex: counted(8, 3) }),
+    message({ tag: 3, hex: counted(16, 11) }),
+    message({ tag: 5, hex: counted(40, 5) }),
+  ];
+  const memory = pipe({ capacity: 1024, states: [ATTACHED, VACANT], frames });
+  const begins = [0, 2, 3, 4, 5].map((index) => memory.at[index]! - memory.data);
+  await Stage.with(arena, "reader", memory, {}, async (stage) => {
+    for (const [index, item] of lent.entries()) {
+      stage.step = `frame ${index}: `;
+      const got = await stage.session.peek();
+      stage.expect("item" in got ? { items: [got.item] } : got.end, { items: [item] }, "peek");
+      const head = await stage.control("head");
+      stage.demand(
+        head <= begins[index]!,
+        `[pipe.lend] head is ${head}, and from ${begins[index]} on it is lent`,
+      );
+      stage.expect(await stage.session.release(), "ok", "release");
+    }
+    const got = await stage.session.peek();
+    stage.expect("end" in got ? got.end : "an item", "nothing", "the last peek");
+    const [head, tail] = [await stage.control("head"), await stage.control("tail")];
+    stage.demand(head === tail, `[ring.release_all] head is ${head}, not ${tail}`);
+  });
+}
+
+async function releasedEarly(arena: Arena): Promise<string | void> {
+  const COUNT = 12;
+  const frames = Array.from({ length: COUNT }, (_, tag) => whole(pattern(48, tag), { tag }));
+  const memory = pipe({ capacity: 1024, states: [ATTACHED, VACANT], frames });
+  let held = 0;
+  await Stage.with(arena, "reader", memory, {}, async (stage) => {
+    for (let tag = 0; tag < COUNT; tag++) {
+      const got = await stage.session.read(0);
+      const item = message({ tag, hex: counted(48, tag) });
+      stage.expect("item" in got ? { items: [got.item] } : got.end, { items: [item] }, "read");
+      const released = (tag + 1) * extentOf(48) - await stage.control("head");
+      held = Math.max(held, tag === COUNT - 1 ? 4 * released : released);
+    }
+  });
+  // It should: nobody has to.
+  if (held > memory.channels[0]!.capacity / 4) return `up to ${held} bytes were kept back`;
+}
+
+/**
+ * A writer asks for what the first `asked` of several messages take, twice, and then for nothing:
+ * less than a quarter of the ring.
+ */
+async function releasedAsked(arena: Arena, start: number, asked: number): Promise<void> {
+  const EXTENT = extentOf(16);
+  const COUNT = 2 * asked + 2;
+  const frames = Array.from({ length: COUNT }, (_, tag) => whole(pattern(16, tag), { tag }));
+  const memory = pipe({ capacity: 1024, start, states: [ATTACHED, VACANT], frames });
+  await Stage.with(arena, "reader", memory, {}, async (stage) => {
+    for (let tag = 0; tag < COUNT; tag++) {
+      const [round, at] = [Math.floor(tag / asked), tag % asked];
+      const position = (count: number) => (start + count * EXTENT) % 2 ** 32;
+      const wanted = position((round + 1) * asked);
+      const isAsked = round < 2;
+      if (isAsked && at === 0) await stage.setControl("writer_wants", wanted + 1);
+      const before = await stage.record(0, "bell");
+      stage.step = `message ${tag}, asked for ${isAsked ? wanted : "nothing"}: `;
+      const got = await stage.session.read(0);
+      const item = message({ tag, hex: counted(16, tag) });
+      stage.expect("item" in got ? { items: [got.item] } : got.end, { items: [item] }, "read");
+      const isReached = isAsked && at === asked - 1;
+      if (isAsked) {
+        await stage.controlIs("[ring.release_asked]", "head", position(tag + 1));
+        await stage.controlIs("[wait.exchange]", "writer_wants", isReached ? 0 : wanted + 1);
+      }
+      const rung = await stage.record(0, "bell") - before;
+      stage.demand(rung === Number(isReached), `[wait.exchange] the bell moved by ${rung}`);
+    }
+  });
 }

@@ -10,8 +10,7 @@ import { toHex } from "../../reference/bytes.ts";
 import { failed, type FramePlan } from "../../reference/encode.ts";
 import { changeState, recordWord } from "../peer.ts";
 import { counted, listed, type Script } from "./stage.ts";
-import { wakeAll } from "./sleepers.ts";
-import { PAYLOAD_AT, rest, Watch } from "./watch.ts";
+import { PAYLOAD_AT, rest, wakeAll, Watch } from "./watch.ts";
 
 const CAPACITY = 256;
 const QUARTER = CAPACITY / 4;
