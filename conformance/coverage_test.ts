@@ -2,12 +2,11 @@
 // exceptions holds nothing that it need not.
 
 import { assert, assertEquals } from "@std/assert";
-import { CALL_PLANS } from "./kit/live_calls.ts";
-import { LIVE_PLANS, MAILBOX_PLANS } from "./kit/live_cases.ts";
+import { CALL_PLANS, LIVE_PLANS, MAILBOX_PLANS } from "./kit/live/cases.ts";
 import { FILES } from "./kit/scripts/files_cases.ts";
 import { MAILBOXES, SCRIPTS, WATCHED, WATCHED_MAILBOXES } from "./kit/scripts/mod.ts";
-import { STREAM_PLANS } from "./kit/streams/live_cases.ts";
-import { STREAMS } from "./kit/streams/scripts.ts";
+import { STREAM_PLANS } from "./kit/streams/live.ts";
+import { STREAMS } from "./kit/streams/stopping.ts";
 import { reasonNames } from "./reference/layout.ts";
 import type { Case } from "./reference/case.ts";
 import { cover, type Exception, loadClauses, loadExceptions } from "./static/coverage.ts";

@@ -7,9 +7,9 @@ import { recordAt } from "./reference/encode.ts";
 import { sizeOf } from "./reference/layout.ts";
 import type { Arena } from "./kit/arena.ts";
 import type { Connection } from "./kit/connection.ts";
-import type { Seen, WatchOrder } from "./kit/file_watcher.ts";
+import type { Seen, WatchOrder } from "./kit/race/file_watcher.ts";
 import { FilePlace, image, type PeerFile } from "./kit/scripts/files.ts";
-import * as system from "./kit/system.ts";
+import * as system from "./kit/race/system.ts";
 import { inFolder } from "./kit_fixture.ts";
 
 const RECORD_SIZE = sizeOf("endpoint_record");

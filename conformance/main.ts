@@ -6,15 +6,13 @@
 
 import { parseArgs } from "node:util";
 import type { Program } from "./kit/arena.ts";
-import { junitText } from "./kit/junit.ts";
-import { unplayedText } from "./kit/declines.ts";
-import { countsText, failureText, markdownText, matrixText, Progress } from "./kit/output.ts";
-import { spentText } from "./kit/output.ts";
+import { countsText, failureText, junitText, markdownText, matrixText } from "./kit/output.ts";
+import { Progress, spentText } from "./kit/output.ts";
+import { Collector, readKnown, unplayedText } from "./kit/report.ts";
 import { plan, type Wish } from "./kit/plan.ts";
 import { killAll } from "./kit/process_link.ts";
 import { CARRIERS, endCarriers, ownPrograms, quote } from "./kit/programs.ts";
 import type { Level } from "./kit/protocol.ts";
-import { Collector, readKnown } from "./kit/report.ts";
 import { type Group, Runner } from "./kit/runner.ts";
 import { selfTest } from "./kit/self_test.ts";
 import { BRIEF, patience } from "./kit/scripts/windows.ts";

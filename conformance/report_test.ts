@@ -4,10 +4,9 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { Arena } from "./kit/arena.ts";
 import { inFolder, kit, kitReport } from "./kit_fixture.ts";
-import { unplayed, unplayedMarkdown, unplayedText } from "./kit/declines.ts";
+import { Collector, unplayed, unplayedMarkdown, unplayedText } from "./kit/report.ts";
 import { countsText } from "./kit/output.ts";
 import { denoRun, ownPrograms } from "./kit/programs.ts";
-import { Collector } from "./kit/report.ts";
 import { Runner } from "./kit/runner.ts";
 import { watchedCase } from "./kit/scripts/watch.ts";
 import { Trouble } from "./kit/trouble.ts";

@@ -4,9 +4,8 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Link } from "./kit/link.ts";
 import { fromHex, toHex } from "./reference/bytes.ts";
-import { Relay } from "./kit/streams/relay.ts";
-import type { Wire } from "./kit/streams/dock.ts";
-import { places } from "./kit/streams/script.ts";
+import { Relay, type Wire } from "./kit/streams/dock.ts";
+import { places } from "./kit/streams/stage.ts";
 import { catchStreamFaults, checkGoodStream } from "./kit/streams/self_check.ts";
 import { schemaOf } from "./kit_fixture.ts";
 import { bytes, CLOSED, credit, preface, SMALL, text } from "./stream/builder.ts";

@@ -1,6 +1,6 @@
 // What the demo streams: a file of the user's, or one composed from the files of the repository.
 
-import { Random } from "../../conformance/kit/workload.ts";
+import { Random } from "../../conformance/kit/live/workload.ts";
 
 /** Where the bytes come from; a plain object, so that a worker can be told by `postMessage`. */
 export type Source =

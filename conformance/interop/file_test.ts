@@ -19,7 +19,7 @@ import {
 import { lastRead, readInto, writeMessage } from "../../impl-ts/src/more/raw.ts";
 import { reasonValue } from "../../impl-ts/src/memory/layout.ts";
 import { run } from "../../tools/run.ts";
-import { faultOf, fill, Workload } from "../kit/workload.ts";
+import { faultOf, fill, Workload } from "../kit/live/workload.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** That of the other process of the TypeScript tests, which some of these use. */

@@ -7,8 +7,8 @@
 
 import type { Connection } from "./connection.ts";
 import type { CarrierKind, Hello, Level, Place } from "./protocol.ts";
-import type { Order } from "./race_orders.ts";
-import type { Race } from "./racer.ts";
+import type { Order } from "./race/orders.ts";
+import type { Race } from "./race/racer.ts";
 import type { KitCase, Result } from "./verdict.ts";
 
 /** A program that can be run as a testee, in one or more ways. */

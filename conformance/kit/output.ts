@@ -5,9 +5,8 @@
  */
 
 import { diff } from "../inspect/mod.ts";
-import { clauseText } from "./clauses.ts";
-import { unplayedMarkdown } from "./declines.ts";
-import type { Cell, Collector, Counts, Spent } from "./report.ts";
+import { type Cell, clauseText, type Collector, type Counts, type Spent } from "./report.ts";
+import { unplayedMarkdown } from "./report.ts";
 import type { Group } from "./runner.ts";
 import { type Status, STATUSES, type Verdict } from "./verdict.ts";
 
@@ -101,7 +100,7 @@ export function failureText(verdict: Verdict, rerun: string): string {
 }
 
 /** What a case has found: what was expected and what came, byte by byte, and what demands it. */
-export function factLines({ why, got, must, broken, clauses }: Verdict): string[] {
+function factLines({ why, got, must, broken, clauses }: Verdict): string[] {
   const lines = why.flatMap((fact) => fact.split("\n"));
   if (got !== undefined && must !== undefined) {
     lines.push(...diff(must, got).split("\n").filter(Boolean).map((line) => `  ${line}`));
@@ -207,4 +206,57 @@ export function markdownText(collector: Collector, rerun: (verdict: Verdict) => 
     unplayedMarkdown(collector.verdicts),
     ...failed,
   ].filter(Boolean).join("\n\n") + "\n";
+}
+
+// The report in the form that continuous integration reads.
+
+/** What `--junit` writes: a suite for each cell of the matrix. */
+export function junitText(collector: Collector): string {
+  const suites = collector.cells.filter(({ empty }) => empty === undefined)
+    .map((cell) => suite(cell, collector));
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n${suites.join("")}</testsuites>\n`;
+}
+
+function suite({ level, carrier, testees, counts, seconds }: Cell, collector: Collector): string {
+  const name = `${level} ${carrier} ${testees.join(" to ")}`;
+  const key = testees.join("+");
+  const own = collector.verdicts.filter((verdict) =>
+    verdict.level === level && verdict.carrier === carrier && verdict.testees.join("+") === key
+  );
+  const attributes = [
+    `name="${escape(name)}"`,
+    `tests="${own.length}"`,
+    `failures="${counts.fail}"`,
+    `errors="${counts.error + counts.timeout}"`,
+    `skipped="${counts.declined + counts.unshown + counts.not_run}"`,
+    `time="${seconds.toFixed(3)}"`,
+  ];
+  const cases = own.map((verdict) => testCase(verdict, name)).join("");
+  return `  <testsuite ${attributes.join(" ")}>\n${cases}  </testsuite>\n`;
+}
+
+function testCase(verdict: Verdict, suite: string): string {
+  const { id, status, why, seconds } = verdict;
+  const head = `    <testcase classname="${escape(suite)}" name="${escape(id)}" ` +
+    `time="${seconds.toFixed(3)}"`;
+  const isPlayed = status === "fail" || status === "error" || status === "timeout";
+  const text = escape((isPlayed ? factLines(verdict) : why).join("\n"));
+  switch (status) {
+    case "pass":
+      return `${head}/>\n`;
+    case "declined":
+    case "unshown":
+    case "not_run":
+      return `${head}><skipped message="${text}"/></testcase>\n`;
+    case "fail":
+      return `${head}><failure>${text}</failure></testcase>\n`;
+    default:
+      return `${head}><error type="${status}">${text}</error></testcase>\n`;
+  }
+}
+
+function escape(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+    // deno-lint-ignore no-control-regex -- XML has no way to write these
+    .replaceAll('"', "&quot;").replace(/[\0-\x08\x0b\x0c\x0e-\x1f]/g, "?");
 }

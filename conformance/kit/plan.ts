@@ -5,18 +5,18 @@
  */
 
 import type { Arena, Carrier, Program } from "./arena.ts";
-import { crowdCases } from "./crowds/all.ts";
-import { liveCases, liveMailboxes } from "./live_all.ts";
+import { crowdCases } from "./crowds/cases.ts";
+import { liveCases, liveMailboxes } from "./live/cases.ts";
 import { ALONE, CARRIERS } from "./programs.ts";
 import type { Level } from "./protocol.ts";
 import type { Group } from "./runner.ts";
 import { loadStaticCases, nounOf, PROTOCOL_CASES, staticCases } from "./static_level.ts";
 import { FILES } from "./scripts/files_cases.ts";
 import { MAILBOXES, mailboxesOn, SCRIPTS, watchedOn } from "./scripts/mod.ts";
-import { liveStreams } from "./streams/live_cases.ts";
-import { STREAMS } from "./streams/scripts.ts";
+import { liveStreams } from "./streams/live.ts";
+import { STREAMS } from "./streams/stopping.ts";
 import { streamCases } from "./streams/static.ts";
-import { stressCases } from "./stress.ts";
+import { stressCases } from "./live/level.ts";
 import type { KitCase } from "./verdict.ts";
 
 /** What somebody wants to have run. */

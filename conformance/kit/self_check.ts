@@ -11,7 +11,7 @@ import { breakPort, type Fault, FAULTS } from "../testees/broken/faults.ts";
 import type { Arena, Program } from "./arena.ts";
 import { deno } from "./carriers/deno.ts";
 import { Connection } from "./connection.ts";
-import { crowdCases } from "./crowds/all.ts";
+import { crowdCases } from "./crowds/cases.ts";
 import type { Command } from "./protocol.ts";
 import { SCRIPTS, WATCHED } from "./scripts/mod.ts";
 import { patience } from "./scripts/windows.ts";

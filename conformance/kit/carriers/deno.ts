@@ -6,9 +6,9 @@
 
 import type { Arena, Carrier, Field, FieldPlan, Program, Slept } from "../arena.ts";
 import type { Connection } from "../connection.ts";
-import { threadsOf } from "../processors.ts";
-import type { Order } from "../race_orders.ts";
-import { type Race, Racer } from "../racer.ts";
+import { threadsOf } from "../race/processors.ts";
+import type { Order } from "../race/orders.ts";
+import { type Race, Racer } from "../race/racer.ts";
 import { Seat } from "../seat.ts";
 import type { Link } from "../link.ts";
 import type { Shared } from "../../testees/server.ts";

@@ -9,11 +9,11 @@ import { recordAt } from "../../reference/encode.ts";
 import type { Arena, Carrier, Field, FieldPlan, Program, Slept } from "../arena.ts";
 import type { Connection } from "../connection.ts";
 import { ProcessLink } from "../process_link.ts";
-import { threadsOf } from "../processors.ts";
-import type { Order } from "../race_orders.ts";
-import { type Race, Racer } from "../racer.ts";
+import { threadsOf } from "../race/processors.ts";
+import type { Order } from "../race/orders.ts";
+import { type Race, Racer } from "../race/racer.ts";
 import { Seat } from "../seat.ts";
-import * as system from "../system.ts";
+import * as system from "../race/system.ts";
 
 const FUTEX = 2;
 

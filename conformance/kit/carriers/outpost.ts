@@ -9,13 +9,13 @@
 import type { Adapter } from "../../testees/server.ts";
 import { toHex } from "../../reference/bytes.ts";
 import type { Arena, Played, Program } from "../arena.ts";
-import { liveCases, liveMailboxes } from "../live_all.ts";
+import { liveCases, liveMailboxes } from "../live/cases.ts";
 import type { Hello, Level } from "../protocol.ts";
-import { Racer } from "../racer.ts";
+import { Racer } from "../race/racer.ts";
 import { judge } from "../runner.ts";
 import { WATCHED, WATCHED_MAILBOXES } from "../scripts/mod.ts";
 import { type Patience, patience } from "../scripts/windows.ts";
-import { stressCases } from "../stress.ts";
+import { stressCases } from "../live/level.ts";
 import type { KitCase } from "../verdict.ts";
 import { LocalLink, WorkerLink } from "../worker_link.ts";
 import { type MemoryLink, WorkerArena } from "./deno.ts";

@@ -113,7 +113,7 @@ async function racerOf(host: Host): Promise<string> {
   const name = "racer.mjs";
   let actor = host.actors.get(name);
   if (actor === undefined) {
-    const program = { name: "racer", worker: new URL("../racer_worker.ts", import.meta.url) };
+    const program = { name: "racer", worker: new URL("../race/racer_worker.ts", import.meta.url) };
     host.actors.set(name, actor = makeActor(host, program));
   }
   return (await actor).worker!;

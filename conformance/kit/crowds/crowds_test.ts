@@ -8,10 +8,8 @@ import { PASS, Wrong } from "../verdict.ts";
 import { ATTACHED } from "../../reference/builder.ts";
 import { descriptorAt } from "../../reference/encode.ts";
 import { fieldOf } from "../../reference/layout.ts";
-import { CROWD_PLANS } from "./cases.ts";
-import { End } from "./end.ts";
-import { crowdCase, gather } from "./level.ts";
-import { type CrowdPlan, Expected, judgeReader, type Role } from "./plan.ts";
+import { CROWD_PLANS, type CrowdPlan, Expected, judgeReader, type Role } from "./cases.ts";
+import { crowdCase, End, gather } from "./level.ts";
 
 /** A testee that says so of itself, and replies so to every command. */
 function fake(hello: object, reply: object): Connection {

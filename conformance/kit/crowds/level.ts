@@ -4,25 +4,99 @@
  * @module
  */
 
-import type { Arena, Field } from "../arena.ts";
-import { snapshot } from "../arena.ts";
-import { lateProblems } from "../live_level.ts";
-import { changeState, recordWord, stateOf } from "../peer.ts";
-import type { Gotten, Hello, Opening, Ran, Task } from "../protocol.ts";
-import { lacksCarrier, lacksNoun, lacksRole } from "../static_level.ts";
-import type { Problem } from "../../static/difference.ts";
 import { ATTACHED, VACANT } from "../../reference/builder.ts";
 import { recordOf } from "../../reference/builder_fanout.ts";
 import { property } from "../../reference/builder_property.ts";
-import { fromHex } from "../../reference/bytes.ts";
+import { fromHex, toHex } from "../../reference/bytes.ts";
 import { buildSegment, failed as failedState, NOBODY } from "../../reference/encode.ts";
 import { fieldOf, limitOf, valueOf } from "../../reference/layout.ts";
+import type { Problem } from "../../static/difference.ts";
+import { type Arena, type Field, snapshot } from "../arena.ts";
+import type { Connection } from "../connection.ts";
+import { lateProblems } from "../live/level.ts";
+import { changeState, recordWord, stateOf } from "../peer.ts";
+import type { Bare, Command, Gotten, Hello, Opening, Place, Ran, Task } from "../protocol.ts";
+import { lacksCarrier, lacksNoun, lacksRole } from "../static_level.ts";
 import { together } from "../together.ts";
 import { Trouble } from "../trouble.ts";
 import { failed, type KitCase, PASS, type Result, Wrong } from "../verdict.ts";
-import { Expected, judgeReader, judgeWriter, nextVersion, type Role, STARTED } from "./plan.ts";
-import type { CrowdPlan } from "./plan.ts";
-import { End, type Seated, TIMEOUT_MS } from "./end.ts";
+import { type CrowdPlan, Expected, judgeReader, judgeWriter, nextVersion } from "./cases.ts";
+import { type Role, STARTED } from "./cases.ts";
+
+// What a testee of a crowd has opened.
+
+/** Bounds each wait of a task. */
+const TIMEOUT_MS = 10_000;
+
+/** A testee that takes part, and its place in the arena. */
+interface Seated {
+  index: number;
+  connection: Connection;
+}
+
+/** One end, of one testee. */
+export class End {
+  readonly endpoint: number;
+  readonly #connection: Connection;
+  readonly #handle: number;
+  readonly #who: string;
+
+  constructor({ index, connection }: Seated, endpoint: number) {
+    this.endpoint = endpoint;
+    this.#connection = connection;
+    this.#handle = connection.newHandle();
+    this.#who = `testee ${index + 1}`;
+  }
+
+  get hello(): Hello {
+    return this.#connection.hello;
+  }
+
+  async open(opening: Place & Opening): Promise<void> {
+    await this.#send({ command: "open", handle: this.#handle, ...opening }, "open its end");
+  }
+
+  /** The code with which it cannot be opened, or that it was. */
+  async tryOpen(opening: Place & Opening): Promise<string> {
+    const command = { command: "open", handle: this.#handle, ...opening } as const;
+    const reply = await this.#connection.send(command);
+    return "error" in reply ? reply.error.code : "decline" in reply ? "declined" : "ok";
+  }
+
+  run(task: Task, taskMs: number): Promise<Ran> {
+    const command = { command: "run", handle: this.#handle, task, timeout_ms: TIMEOUT_MS } as const;
+    return this.#send(command, "run", taskMs);
+  }
+
+  /** A call that must not fail. */
+  must<T = void>(name: Bare | "get"): Promise<T> {
+    return this.#send({ command: name, handle: this.#handle }, name);
+  }
+
+  write(hex: string): Promise<void> {
+    const message = { kind: 1, codec: 0, tag: 0, hex };
+    return this.#send({ command: "write", handle: this.#handle, message }, "write");
+  }
+
+  /** May be called long before anybody waits for it: what fails until then is still told of. */
+  changed(timeoutMs: number): Promise<void> {
+    const command = { command: "changed", handle: this.#handle, timeout_ms: timeoutMs } as const;
+    const change = this.#send<void>(command, "wait for a change", 2 * timeoutMs);
+    change.catch(() => {});
+    return change;
+  }
+
+  async drop(): Promise<void> {
+    await this.#connection.must({ command: "drop", handle: this.#handle });
+  }
+
+  async #send<T>(command: Command, what: string, timeoutMs?: number): Promise<T> {
+    const reply = await this.#connection.send(command, timeoutMs);
+    if ("result" in reply) return reply.result as T;
+    const why = "error" in reply ? reply.error.code : `declined: ${reply.decline}`;
+    throw new Wrong(`${this.#who} cannot ${what}: ${why}`);
+  }
+}
 
 /** A crowd writes so much before somebody is killed, in byte areas or values. */
 const FLOWED = 4;
@@ -408,4 +482,119 @@ function sleep(ms: number): Promise<void> {
 
 function hexOf(bytes: Uint8Array): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// A drop box: one testee sets an order, and each of the others acknowledges it by setting none in a
+// property of its own, for which the first one waits before it sets the next.
+
+const ROUNDS = 20;
+const AREA = 512;
+const ID = "live/property_answered";
+const CLAUSES = [
+  "property.write",
+  "property.wake",
+  "property.changed",
+  "property.watch",
+  "property.next",
+];
+
+/** Makes the case, for so many testees. */
+export function answersCase(seats: number): KitCase<Arena> {
+  return {
+    id: ID,
+    about: "A drop box: each value is acknowledged by none, before the next one comes.",
+    clauses: CLAUSES,
+    declinedBy: (hello, index) => index === 0 ? whyNotAnswers(hello) : undefined,
+    async run(arena) {
+      const seated = await gather(arena, seats, whyNotAnswers);
+      return Array.isArray(seated) ? await runAnswers(arena, seated) : seated;
+    },
+  };
+}
+
+/** Each of them reads and writes. */
+function whyNotAnswers(hello: Hello): string | undefined {
+  if (!hello.levels.includes("live")) return "does not run live";
+  return lacksNoun(hello, "property") ?? lacksRole(hello, "property_reader") ??
+    lacksRole(hello, "property_writer");
+}
+
+/** Who has written an order and read the answers, or the other way round. */
+interface Side {
+  order: End;
+  answer: End;
+}
+
+async function runAnswers(arena: Arena, seated: Seated[]): Promise<Result> {
+  const others = seated.slice(1);
+  // The order is written by endpoint 0; of each reader, one endpoint reads that, one writes the
+  // answer, and one of the first testee's reads it.
+  const endpoints = 1 + 3 * others.length;
+  const kind = valueOf("channel_kind", "property");
+  const property = (writer: number, name: string) => ({
+    ...{ kind, writer, reader: NOBODY, capacity: AREA, label: 0, start: 0, name },
+  });
+  const answers = others.map((_, index) => property(3 * index + 2, `answer ${index}`));
+  const geometry = { endpoints, channels: [property(0, "order"), ...answers] };
+  const field = await arena.field({ size: buildSegment(geometry).bytes.length });
+  const open = async (seat: Seated, endpoint: number, role: Opening["role"], name: string) => {
+    const end = new End(seat, endpoint);
+    const creates = endpoint === 0;
+    await end.open({
+      ...field.place(seat.index),
+      kind: creates ? "create" : "attach",
+      ...(creates && { geometry }),
+      ...{ role, endpoint, property: name, spin_us: 0 },
+    });
+    return end;
+  };
+  try {
+    const first = seated[0]!;
+    const order = await open(first, 0, "property_writer", "order");
+    const sides: Side[] = [];
+    const readers: End[] = [];
+    for (const [index, seat] of others.entries()) {
+      const name = `answer ${index}`;
+      sides.push({
+        order: await open(seat, 3 * index + 1, "property_reader", "order"),
+        answer: await open(seat, 3 * index + 2, "property_writer", name),
+      });
+      readers.push(await open(first, 3 * index + 3, "property_reader", name));
+    }
+    const facts = await play(order, sides, readers);
+    for (const end of [order, ...readers]) await end.drop();
+    for (const side of sides) {
+      await side.order.drop();
+      await side.answer.drop();
+    }
+    if (facts.length === 0) return PASS;
+    return failed(CLAUSES, facts.map((text) => ({ text, clauses: [] })));
+  } finally {
+    field.release();
+  }
+}
+
+/** Every wait begins before what it waits for, as far as one testee does one thing at a time. */
+async function play(order: End, sides: Side[], readers: End[]): Promise<string[]> {
+  const facts: string[] = [];
+  for (let round = 1; round <= ROUNDS && facts.length === 0; round++) {
+    const hex = toHex(new TextEncoder().encode(`order ${round}`)).replaceAll(" ", "");
+    const waits = sides.map((side) => side.order.changed(TIMEOUT_MS));
+    await order.write(hex);
+    await together(waits);
+    for (const [index, side] of sides.entries()) {
+      const got = await side.order.must<Gotten>("get");
+      const isRight = got.version === round && got.item?.hex === hex;
+      if (!isRight) {
+        facts.push(`[property.next] reader ${index + 1} has another order than ${round}`);
+      }
+      const waiting = readers[index]!.changed(TIMEOUT_MS);
+      await side.answer.must("clear");
+      await waiting;
+      const answer = await readers[index]!.must<Gotten>("get");
+      const isNone = answer.version === round && answer.item === undefined;
+      if (!isNone) facts.push(`[property.write] the answer of reader ${index + 1} is not none`);
+    }
+  }
+  return facts;
 }

@@ -13,7 +13,7 @@ import { extentOf, failed, type FramePlan } from "../../reference/encode.ts";
 import { limitOf, valueOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
 import { changeState } from "../peer.ts";
-import { Random } from "../workload.ts";
+import { Random } from "../live/workload.ts";
 import { callScript, CallStage, counted, MOMENT_MS, plainItem, type Script } from "./stage.ts";
 import { write } from "./stage.ts";
 import { rest, Watch } from "./watch.ts";

@@ -15,7 +15,7 @@ import { valueOf } from "../../reference/layout.ts";
 import { perform } from "../../static/driver.ts";
 import type { Arena } from "../arena.ts";
 import { KINDS, RICH, SHARED } from "../cbor_values.ts";
-import { Random } from "../workload.ts";
+import { Random } from "../live/workload.ts";
 import { type Script, Stage } from "./stage.ts";
 
 const CBOR = valueOf("codec", "cbor");

@@ -5,7 +5,7 @@
  * @module
  */
 
-import * as system from "../system.ts";
+import * as system from "../race/system.ts";
 import { ATTACHED, pipe, VACANT } from "../../reference/builder.ts";
 import type { Optional, Result as Came } from "../../reference/case.ts";
 import { recordAt } from "../../reference/encode.ts";
@@ -15,7 +15,7 @@ import type { Answer, Read } from "../../static/driver.ts";
 import { answerOf, RemoteSession } from "../../static/remote.ts";
 import type { Arena } from "../arena.ts";
 import type { Connection } from "../connection.ts";
-import { CONTROL, type Seen, type WatchOrder } from "../file_watcher.ts";
+import { CONTROL, type Seen, type WatchOrder } from "../race/file_watcher.ts";
 import { recordWord } from "../peer.ts";
 import type { Opening } from "../protocol.ts";
 import { Trouble } from "../trouble.ts";
@@ -25,7 +25,7 @@ import { rest } from "./watch.ts";
 
 // Sees what holds at a file for microseconds only, by a thread that looks all the time.
 
-const URL_OF_WATCHER = new URL("../file_watcher.ts", import.meta.url);
+const URL_OF_WATCHER = new URL("../race/file_watcher.ts", import.meta.url);
 /** Within which the thread begins, and ends: it does nothing else. */
 const PATIENCE_MS = 10_000;
 

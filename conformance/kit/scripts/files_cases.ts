@@ -4,7 +4,7 @@
  * @module
  */
 
-import * as system from "../system.ts";
+import * as system from "../race/system.ts";
 import { ATTACHED, CLOSED, drained, VACANT } from "../../reference/builder.ts";
 import { buildSegment, failed, recordAt } from "../../reference/encode.ts";
 import { fieldOf, limitOf, valueOf } from "../../reference/layout.ts";

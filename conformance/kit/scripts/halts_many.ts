@@ -11,7 +11,7 @@ import { failed } from "../../reference/encode.ts";
 import { limitOf, valueOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
 import { recordWord } from "../peer.ts";
-import type { Move } from "../race_orders.ts";
+import type { Move } from "../race/orders.ts";
 import { halted, whileHalted } from "./halts.ts";
 import { AREA, closeStores, DISPOSED, MailboxWatch, wordOf } from "./mailbox.ts";
 import { FanoutWatch } from "./many.ts";

@@ -13,7 +13,7 @@ import { answerOf, openRemote, RemoteSession } from "../../static/remote.ts";
 import type { Arena, Field } from "../arena.ts";
 import type { Connection } from "../connection.ts";
 import type { Opening, Ran, Task } from "../protocol.ts";
-import type { Store } from "../race_orders.ts";
+import type { Store } from "../race/orders.ts";
 import { Wrong } from "../verdict.ts";
 import { requireWord, type Script, strictly, throwProblems } from "./stage.ts";
 import { judgePolling } from "./tight.ts";

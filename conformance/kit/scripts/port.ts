@@ -13,7 +13,7 @@ import { failed, type FramePlan, type SegmentPlan } from "../../reference/encode
 import { valueOf } from "../../reference/layout.ts";
 import { type PeerMemory, Taker } from "../../static/driver.ts";
 import type { Arena } from "../arena.ts";
-import { letters } from "../letters.ts";
+import { letters } from "../live/workload.ts";
 import { controlWord, ring } from "../peer.ts";
 import type { Hello, Mixing, Task } from "../protocol.ts";
 import { counted, listed, PortStage, type Script, strictly } from "./stage.ts";

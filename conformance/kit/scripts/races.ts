@@ -1,7 +1,7 @@
 /**
  * What races are written with. What is to come between two loads of a testee has nanoseconds for
  * that; so the kit gives the testee work in that place, as much as it likes, acts from a thread of
- * its own (`race_orders.ts`), and tries at every offset in time.
+ * its own (`race/orders.ts`), and tries at every offset in time.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import type { Arena } from "../arena.ts";
 import { Transcript } from "../crc32.ts";
 import { changeState, controlWord, recordWord } from "../peer.ts";
 import type { Hello, Ran, Wait } from "../protocol.ts";
-import type { Flip, Step } from "../race_orders.ts";
+import type { Flip, Step } from "../race/orders.ts";
 import { counted, listed, type Script } from "./stage.ts";
 import { statesOf, Watch } from "./watch.ts";
 

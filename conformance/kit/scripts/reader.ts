@@ -15,7 +15,7 @@ import { TOTAL_UNKNOWN } from "../../reference/encode.ts";
 import { limitOf } from "../../reference/layout.ts";
 import { perform } from "../../static/driver.ts";
 import type { Arena } from "../arena.ts";
-import { Random } from "../workload.ts";
+import { Random } from "../live/workload.ts";
 import { counted, type Script, Stage } from "./stage.ts";
 
 const CAPACITY = 256;

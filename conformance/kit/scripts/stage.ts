@@ -22,7 +22,7 @@ import { RemoteSession } from "../../static/remote.ts";
 import type { Arena, Field } from "../arena.ts";
 import type { Connection } from "../connection.ts";
 import type { Hello, Offer, Opening } from "../protocol.ts";
-import type { Order } from "../race_orders.ts";
+import type { Order } from "../race/orders.ts";
 import { lacksCarrier, lacksNoun, lacksOption, lacksRole } from "../static_level.ts";
 import { type KitCase, PASS, type Result, Wrong } from "../verdict.ts";
 

@@ -14,7 +14,7 @@ import { endFrame, pattern, whole } from "../../reference/builder.ts";
 import { buildFrame } from "../../reference/encode.ts";
 import { limitOf, valueOf } from "../../reference/layout.ts";
 import { changeState, controlWord, recordWord } from "../peer.ts";
-import { sleep } from "../processors.ts";
+import { sleep } from "../race/processors.ts";
 import type { Ran, Wait } from "../protocol.ts";
 import { Wrong } from "../verdict.ts";
 import { rest, type Watch } from "./watch.ts";

@@ -12,7 +12,7 @@ import { limitOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
 import { changeState, controlWord, recordWord } from "../peer.ts";
 import type { Wait } from "../protocol.ts";
-import type { Move } from "../race_orders.ts";
+import type { Move } from "../race/orders.ts";
 import { Wrong } from "../verdict.ts";
 import { halted, whileHalted } from "./halts.ts";
 import { counted, listed, type Script } from "./stage.ts";

@@ -7,7 +7,7 @@
  */
 
 import type { Hello, Wait } from "../protocol.ts";
-import { setApart } from "../processors.ts";
+import { setApart } from "../race/processors.ts";
 import { Wrong } from "../verdict.ts";
 import type { Script } from "./stage.ts";
 import { Dial, Tight } from "./tight.ts";

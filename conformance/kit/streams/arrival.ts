@@ -14,11 +14,9 @@ import { valueOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
 import { RICH } from "../cbor_values.ts";
 import { lacksOption } from "../static_level.ts";
-import { Random } from "../workload.ts";
-import { places, readBefore, sizeOfPart, type StreamScript, streamScript } from "./script.ts";
-import { TRACK } from "./script.ts";
-import { during, sleep, within } from "./bounds.ts";
-import { patience, StreamStage } from "./stage.ts";
+import { Random } from "../live/workload.ts";
+import { during, patience, places, readBefore, sizeOfPart, sleep } from "./stage.ts";
+import { type StreamScript, streamScript, StreamStage, TRACK, within } from "./stage.ts";
 
 /** How often a sweep plays, where it does not play everywhere. */
 const SOME = 8;

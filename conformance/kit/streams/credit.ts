@@ -17,10 +17,9 @@ import { SMALL, stated } from "../../stream/builder.ts";
 import type { Sizes } from "../../stream/case.ts";
 import type { Arena } from "../arena.ts";
 import { listed } from "../scripts/stage.ts";
-import { Random } from "../workload.ts";
-import { numbered, type StreamScript, streamScript } from "./script.ts";
-import { during, sleep, within } from "./bounds.ts";
-import { patience, StreamStage } from "./stage.ts";
+import { Random } from "../live/workload.ts";
+import { during, numbered, patience, sleep, type StreamScript, streamScript } from "./stage.ts";
+import { StreamStage, within } from "./stage.ts";
 
 /** More than a socket takes that nobody reads, and a window that takes all of it. */
 const FLOOD_SIZE = 650_000;

@@ -5,29 +5,29 @@
  * @module
  */
 
-import type { Problem } from "../../static/difference.ts";
-import { answerOf } from "../../static/remote.ts";
-import { StreamPeer } from "../../stream/taker.ts";
-import { preface } from "../../stream/builder.ts";
 import { concat, fromHex } from "../../reference/bytes.ts";
+import type { Drained } from "../../reference/case.ts";
+import { compare, type Problem } from "../../static/difference.ts";
+import { answerOf, RemoteSession } from "../../static/remote.ts";
+import { preface } from "../../stream/builder.ts";
 import type { Sizes } from "../../stream/case.ts";
+import { StreamPeer } from "../../stream/taker.ts";
 import type { Arena } from "../arena.ts";
 import { patience } from "../connection.ts";
-import { digest, type LivePlan, type Part } from "../live_plan.ts";
-import { type End, judgeParts, limitOf, runPart, TIMEOUT_MS } from "../live_level.ts";
+import { CALL_MS, encoded, expected, lacksValues, openingOf } from "../live/cases.ts";
+import { VALUE_CLAUSES, VALUE_LIMIT, VALUES } from "../live/cases.ts";
+import { type End, judgeParts, limitOf, runPart, TIMEOUT_MS } from "../live/level.ts";
+import { digest, type LivePlan, type Part, treeCount, type Trees } from "../live/plan.ts";
 import type { Hello, Opening, Ran, TransportKind, Wait } from "../protocol.ts";
 import { lacksNoun, lacksOption } from "../static_level.ts";
 import { together } from "../together.ts";
 import { failed, type KitCase, PASS, Wrong } from "../verdict.ts";
-import { openDock, type Wire } from "./dock.ts";
-import { type Damage, Relay, type RelayPlan } from "./relay.ts";
-import { isAll, lacksTransport, places } from "./script.ts";
-import { sleep, within } from "./bounds.ts";
-import { patience as ofSteps } from "./stage.ts";
+import { type Damage, openDock, Relay, type RelayPlan, type Wire } from "./dock.ts";
+import { isAll, lacksTransport, patience as ofSteps, places, sleep, within } from "./stage.ts";
 import { lacksStreams } from "./static.ts";
 
 /** A live run over a stream; `wait` of its parts is what each testee prefers. */
-export interface StreamPlan extends Omit<LivePlan, "on" | "spin" | "capacity"> {
+interface StreamPlan extends Omit<LivePlan, "on" | "spin" | "capacity"> {
   on: "port" | "call";
   transport: TransportKind;
   /** What both sides state. */
@@ -50,7 +50,7 @@ const STOPPED_MS = [120, 1_200, ofSteps.longMs];
 const SOME = 8;
 
 /** Makes a case of the kit. */
-export function streamLiveCase(plan: StreamPlan, death: string): KitCase<Arena> {
+function streamLiveCase(plan: StreamPlan, death: string): KitCase<Arena> {
   const { id, about, clauses } = plan;
   return {
     id,
@@ -76,13 +76,13 @@ function whyNot({ on, transport, wait }: StreamPlan, hello: Hello): string | und
 }
 
 /** How two testees open a stream. */
-export interface JoinPlan extends Pick<StreamPlan, "on" | "transport" | "sizes" | "capacity"> {
+interface JoinPlan extends Pick<StreamPlan, "on" | "transport" | "sizes" | "capacity"> {
   /** What else each of them is told. */
   opening?: (hello: Hello, index: number) => Partial<Opening>;
 }
 
 /** The two ends of a stream, opened, and the kit between them. */
-export interface Joint {
+interface Joint {
   ends: End[];
   /** What came of opening them. */
   opened: Awaited<ReturnType<typeof answerOf>>[];
@@ -90,7 +90,7 @@ export interface Joint {
 }
 
 /** Two testees open a stream; the relay begins at once. */
-export async function join(
+async function join(
   plan: JoinPlan,
   arena: Arena,
   relayed: RelayPlan,
@@ -175,7 +175,7 @@ async function runOnce(plan: StreamPlan, arena: Arena, death: string): Promise<P
 }
 
 /** Throws unless both ends are open. */
-export function requireOpen(opened: Joint["opened"]): void {
+function requireOpen(opened: Joint["opened"]): void {
   for (const [index, answer] of opened.entries()) {
     if (answer === "ok") continue;
     throw new Wrong(`testee ${index + 1} cannot open its end: ${JSON.stringify(answer)}`);
@@ -302,4 +302,244 @@ function readerFacts(
   const ends = ran === undefined || ran.end !== "done";
   if (!ends) facts.push("[stream.lost] it is done, although not all has come");
   return facts;
+}
+
+// The live run of codec `cbor` over a stream: see `../live_values.ts`.
+
+const TRANSPORT = "unix";
+/** Most of the messages are of several frames. */
+const SMALL = { largest: 512, window: 2048 };
+/** Each is one frame. [stream.try_size] */
+const LARGE = { largest: VALUE_LIMIT, window: 2 * VALUE_LIMIT };
+/** How long a call waits that is made again. */
+const AGAIN_MS = 5;
+
+/** The case. */
+function streamLiveValues(): KitCase<Arena> {
+  return {
+    id: "live/stream_cbor",
+    about: "Values of codec cbor between other messages, in frames that most do not fit.",
+    clauses: [...VALUE_CLAUSES, "stream.whole"],
+    declinedBy: (hello, index) =>
+      lacksStreams(hello) ?? lacksTransport(hello, TRANSPORT) ?? lacksValues(hello, index),
+    async run(arena) {
+      const problems = await runValues(arena);
+      return problems.length === 0 ? PASS : failed(VALUE_CLAUSES, problems);
+    },
+  };
+}
+
+async function runValues(arena: Arena): Promise<Problem[]> {
+  // By calls that wait, whoever has no encoder of its own writes bytes alone.
+  const encodes = openingOf((await arena.connect(0)).hello, 0).encodes === true;
+  const plan: JoinPlan = {
+    on: "port",
+    transport: TRANSPORT,
+    sizes: encodes ? SMALL : LARGE,
+    capacity: VALUE_LIMIT / 2,
+    opening: openingOf,
+  };
+  const { ends, opened, relay } = await join(plan, arena, {}, CALL_MS);
+  try {
+    requireOpen(opened);
+    const [writer, reader] = ends.map(({ connection, handle }) =>
+      new RemoteSession(connection, handle, "port")
+    );
+    const [, got] = await together([write(writer!, encodes), read(reader!)]);
+    // Together: who has closed may wait for the other one to do so, too.
+    await Promise.all(
+      ends.map(({ connection, handle }) => connection.must({ command: "drop", handle })),
+    );
+    return compare(got!, { items: expected(ends[1]!.connection.hello), end: "ended" });
+  } finally {
+    await relay.close();
+  }
+}
+
+/** Reads as many as there are, and then the end, which is no event in every port. */
+async function read(session: RemoteSession): Promise<Drained> {
+  const { items, end } = await session.readMany(VALUES.length, CALL_MS);
+  if (end !== undefined) return { items, end };
+  const deadline = performance.now() + CALL_MS;
+  let last = await session.read(AGAIN_MS);
+  while ("end" in last && last.end === "nothing" && performance.now() < deadline) {
+    last = await session.read(AGAIN_MS);
+  }
+  return "item" in last ? { items: [...items, last.item] } : { items, end: last.end };
+}
+
+/** Writes all of them; what calls that wait do not take, by others: their credit comes by reads. */
+async function write(session: RemoteSession, encodes: boolean): Promise<undefined> {
+  for (const [index, each] of VALUES.entries()) {
+    const deadline = performance.now() + CALL_MS;
+    const waits = encodes && each.cbor !== undefined;
+    let answer = await session.write(encoded(each), waits, CALL_MS);
+    while (answer === "full" && performance.now() < deadline) {
+      await session.read(AGAIN_MS);
+      answer = await session.write(encoded(each), false);
+    }
+    if (answer !== "ok") throw new Wrong(`message ${index}: write gave ${JSON.stringify(answer)}`);
+  }
+  const answer = await session.end();
+  if (answer !== "ok") throw new Wrong(`end gave ${JSON.stringify(answer)}`);
+}
+
+// The live runs over streams that every pair of testees must do.
+
+const CASES_SMALL = { largest: 128, window: 512 };
+const USUAL = { largest: 2048, window: 8192 };
+const KINDS: TransportKind[] = ["unix", "tcp", "fifo"];
+
+const writes: Part = { role: "write", wait: "event", then: "end", end: "done", got: "all" };
+const reads: Part = { role: "read", wait: "event", then: "stay", end: "ended", got: "all" };
+const drives: Part = { role: "drive", wait: "event", then: "stay", end: "ended", got: "all" };
+const echoes: Part = { role: "echo", wait: "event", then: "end", end: "ended", got: "all" };
+const slowly = { delay_us: 500, delay_every: 8 };
+/** More than anybody can write before it is stopped. */
+const ENDLESS = 1_000_000;
+
+const WRITTEN = "stream.frames stream.credit_kept stream.credit_told stream.whole";
+const BOTH_WAYS = `${WRITTEN} stream.takes_in stream.between`;
+
+let seeds = 400;
+
+/** Runs over a stream. */
+export const STREAM_PLANS: StreamPlan[] = [
+  ...KINDS.map((transport) =>
+    plan(`echo_${transport}`, `There and back, over ${transport}.`, BOTH_WAYS, {
+      transport,
+      sizes: transport === "tcp" ? USUAL : CASES_SMALL,
+      count: 50,
+      first: drives,
+      second: echoes,
+    })
+  ),
+  plan("slow_reader", "A reader that is often away: the writer waits for credit.", WRITTEN, {
+    count: 100,
+    second: { ...reads, ...slowly },
+  }),
+  plan("slow_writer", "A writer that is often away: the reader waits for more.", WRITTEN, {
+    count: 100,
+    first: { ...writes, ...slowly },
+  }),
+  plan("multipart", "Messages of up to three times 4 KiB, through the smallest window.", WRITTEN, {
+    sizes: { largest: 2048, window: 2048 },
+    count: 60,
+  }),
+  plan("poll", "Calls that do not wait, on both sides.", `${WRITTEN} stream.try_size`, {
+    // No message is larger than a frame: all of them can be written without waiting.
+    sizes: USUAL,
+    capacity: 512,
+    count: 60,
+    wait: "poll",
+  }),
+  plan("pieces", "There and back, cut anywhere, some of it late.", `stream.pieces ${BOTH_WAYS}`, {
+    relay: { pieces: 17 },
+    count: 30,
+    first: drives,
+    second: echoes,
+  }),
+  plan("closed", "A writer that closes: all of it arrives.", "stream.close stream.closed", {
+    count: 80,
+    first: { ...writes, then: "close" },
+    second: { ...reads, end: "peer.closed" },
+  }),
+  plan("reader_closed", "A reader that closes in the middle.", "stream.hang_up stream.closed", {
+    count: ENDLESS,
+    first: { ...writes, end: "peer.closed", got: "some" },
+    second: { ...reads, count: 40, then: "close", end: "done", got: 40 },
+  }),
+  plan("writer_killed", "A writer dies: what was whole arrives.", "stream.lost stream.whole", {
+    count: ENDLESS,
+    kills: 0,
+    first: { ...writes, end: "" },
+    second: { ...reads, end: "peer.failed", reason: "death", got: "some" },
+  }),
+  plan("reader_killed", "A reader dies: the writer is not left waiting.", "stream.lost", {
+    count: ENDLESS,
+    kills: 1,
+    first: { ...writes, end: "peer.failed", reason: "death", got: "some" },
+    second: { ...reads, end: "" },
+  }),
+  ...sweeps(),
+  trees("calls", "Trees of calls from both sides, beside plain messages.", USUAL, "unix", {
+    count: 4,
+    depth: 4,
+    width: 3,
+    plain: true,
+  }),
+  trees("calls_small", "Trees of calls through the smallest window.", CASES_SMALL, "tcp", {
+    count: 3,
+    depth: 3,
+    width: 3,
+  }),
+  trees("calls_deep", "Calls within calls, from both sides at once.", USUAL, "unix", {
+    count: 1,
+    depth: 63,
+    width: 1,
+  }),
+];
+
+/** The cases of the level live; `death` is what a survivor learns. */
+export function liveStreams(death: string): KitCase<Arena>[] {
+  return [...STREAM_PLANS.map((each) => streamLiveCase(each, death)), streamLiveValues()];
+}
+
+function plan(
+  id: string,
+  about: string,
+  clauses: string,
+  more: Partial<StreamPlan>,
+): StreamPlan {
+  return {
+    id: `live/stream_${id}`,
+    about,
+    clauses: clauses.split(" "),
+    on: "port",
+    transport: "unix",
+    sizes: CASES_SMALL,
+    seed: ++seeds,
+    count: 100,
+    first: writes,
+    second: reads,
+    ...more,
+  };
+}
+
+/** The same few messages again and again, and something that is done to them. */
+function sweeps(): StreamPlan[] {
+  const all: [Damage["kind"], string, string][] = [
+    ["end", "The bytes end, anywhere.", "stream.lost stream.whole"],
+    ["break", "The connection breaks, anywhere.", "stream.lost stream.whole"],
+    ["stop", "The bytes stop, anywhere, and nobody says so.", "stream.whole wait.deadline"],
+    ["change", "One byte is changed, anywhere.", "stream.check stream.fault stream.whole"],
+    ["insert", "Bytes come that nobody has sent.", "stream.check stream.fault stream.whole"],
+  ];
+  return all.map(([kind, about, clauses]) =>
+    plan(`${kind}_places`, about, clauses, { damages: kind, count: 5 })
+  );
+}
+
+function trees(
+  id: string,
+  about: string,
+  sizes: StreamPlan["sizes"],
+  transport: TransportKind,
+  { count, ...rest }: Omit<Trees, "seed"> & { count: number },
+): StreamPlan {
+  const part = (): Part => ({
+    role: "tree",
+    wait: "event",
+    then: "end",
+    count,
+    trees: { seed: ++seeds, ...rest },
+    end: "ended",
+    got: "all",
+  });
+  const [first, second] = [part(), part()];
+  first.got = treeCount(first, second);
+  second.got = treeCount(second, first);
+  const clauses = "call.answer call.match call.refused call.thrown call.takes_in stream.takes_in";
+  const more = { on: "call", sizes, transport, count: 2 * count, first, second } as const;
+  return plan(id, about, clauses, more);
 }

@@ -6,7 +6,7 @@
  */
 
 import { breakPort, type Fault, FAULTS_OF_STREAMS } from "../../testees/broken/faults.ts";
-import { smallStream } from "../../testees/broken/stream_adapter.ts";
+import { smallStream } from "../../testees/broken/small_stream.ts";
 import type { Arena } from "../arena.ts";
 import { Connection, patience as ofReplies } from "../connection.ts";
 import type { Link } from "../link.ts";
@@ -14,9 +14,8 @@ import type { KitCase } from "../verdict.ts";
 import { type Catch, type Control, control, firstFailure } from "../self_check.ts";
 import { LocalLink } from "../worker_link.ts";
 import { Trouble } from "../trouble.ts";
-import { STREAMS } from "./scripts.ts";
-import { within } from "./bounds.ts";
-import { patience } from "./stage.ts";
+import { STREAMS } from "./stopping.ts";
+import { patience, within } from "./stage.ts";
 import { streamCases } from "./static.ts";
 
 /** For a side that is broken, and in this thread. */

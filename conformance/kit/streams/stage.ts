@@ -6,33 +6,60 @@
  */
 
 import { fromHex } from "../../reference/bytes.ts";
-import type { Item, Payload, Reason, Result as Came } from "../../reference/case.ts";
-import { type Answer, type Read } from "../../static/driver.ts";
-import { answerOf, RemoteSession } from "../../static/remote.ts";
+import type { Item, MessageCase, Payload, Reason, Result as Came } from "../../reference/case.ts";
 import { compare } from "../../static/difference.ts";
-import { preface, SMALL } from "../../stream/builder.ts";
+import type { Answer, Read } from "../../static/driver.ts";
+import { answerOf, RemoteSession } from "../../static/remote.ts";
+import { bytes, chunks, END, HI, message, preface, SMALL, text } from "../../stream/builder.ts";
 import type { Sent, Sizes, Taken } from "../../stream/case.ts";
 import { differences } from "../../stream/driver.ts";
 import { StreamPeer } from "../../stream/taker.ts";
 import type { Arena } from "../arena.ts";
 import { type Connection, patience as ofReplies } from "../connection.ts";
-import type { Opening, TransportKind } from "../protocol.ts";
-import { strictly, throwProblems } from "../scripts/stage.ts";
-import { Wrong } from "../verdict.ts";
+import { Random } from "../live/workload.ts";
+import type { Hello, Opening, TransportKind } from "../protocol.ts";
+import { played, strictly, throwProblems } from "../scripts/stage.ts";
+import { Trouble } from "../trouble.ts";
+import { type KitCase, Wrong } from "../verdict.ts";
 import { openDock, type Wire } from "./dock.ts";
-import { sleep, within } from "./bounds.ts";
+import { lacksStreams } from "./static.ts";
+
+// Waits that end.
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** What a promise gives, or nothing where that takes too long. */
+export async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms);
+  });
+  return await Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** Has a testee break down in public: it was to do this. */
+export async function during<T>(what: string, call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof Trouble) error.during ??= what;
+    throw error;
+  }
+}
 
 /** Far longer than anything takes that comes at all, also on a machine that does other things. */
 export const patience: { longMs: number; soonMs: number } = { longMs: 3_000, soonMs: 1_500 };
 /** How long the kit waits for what must not come. */
-export const QUIET_MS = 15;
+const QUIET_MS = 15;
 /** After which a testee that takes nothing in between its calls is given one. */
 const NUDGE_MS = 10;
 /** Ends of reads that only gave a turn; nobody asks for more of them. */
 const STASH_MAX = 64;
 
 /** How a testee's side is opened. */
-export interface StageOrder extends Partial<Opening> {
+interface StageOrder extends Partial<Opening> {
   transport?: TransportKind;
   /** What the testee is to state, and what the kit states; nothing where it states nothing yet. */
   own?: Sizes;
@@ -408,4 +435,107 @@ export class StreamStage {
     await this.#call?.catch(() => {});
     if (await this.opened === "ok" && !this.#isDropped) await this.drop();
   }
+}
+
+// What a script of streams is, and what several of them use.
+
+/** A script, as it is written down. */
+export interface StreamScript {
+  id: string;
+  about: string;
+  clauses: string[];
+  /** What carries it, where that matters. */
+  transport?: TransportKind;
+  /** Why else a testee need not play it. */
+  declinedBy?(hello: Hello): string | undefined;
+  /** Plays it, or says why the kit cannot here. */
+  play(arena: Arena): Promise<string | void>;
+}
+
+/** A script, of these clauses, separated by spaces. */
+export function streamScript(
+  id: string,
+  about: string,
+  clauses: string,
+  play: StreamScript["play"],
+  more: Partial<StreamScript> = {},
+): StreamScript {
+  return { id: `scripted/stream_${id}`, about, clauses: clauses.split(" "), play, ...more };
+}
+
+export function streamCase(script: StreamScript): KitCase<Arena> {
+  const { id, about, clauses, transport, declinedBy, play } = script;
+  return {
+    id,
+    about,
+    clauses,
+    declinedBy: (hello) =>
+      lacksStreams(hello) ?? (transport && lacksTransport(hello, transport)) ??
+        declinedBy?.(hello),
+    run: async (arena) => played(await play(arena)),
+  };
+}
+
+/** Why a testee need not do what takes a transport. */
+export function lacksTransport(hello: Hello, kind: TransportKind): string | undefined {
+  return hello.streams?.transports.includes(kind) ? undefined : `has no transport ${kind}`;
+}
+
+/** Whether sweeps go to every place, and not only to some of a seed. */
+export function isAll(): boolean {
+  return Deno.env.get("MILLRACE_TEST_ALL") === "1";
+}
+
+/** Places below `count`: all of them where that is wanted, otherwise so many of a seed. */
+export function places(count: number, some: number, seed: number): number[] {
+  const all = Array.from({ length: count }, (_, index) => index);
+  if (isAll() || some >= count) return all;
+  const random = new Random(seed);
+  const found = new Set([0, count - 1]);
+  while (found.size < some) found.add(random.next() % count);
+  return all.filter((each) => found.has(each));
+}
+
+/** A part of what the kit sends, and what the testee can read when all of it has come. */
+interface Part {
+  hex: string;
+  items: Item[];
+  ends?: true;
+}
+
+const [FIRST, MIDDLE, LAST] = chunks(40, 20, 6);
+/** Messages of one frame and of several, an extension between them, and the end. */
+export const TRACK: readonly Part[] = [
+  { hex: text("hi", 5), items: [HI] },
+  { hex: FIRST!, items: [] },
+  { hex: MIDDLE!, items: [] },
+  { hex: LAST!, items: [message({ count: 66 })] },
+  { hex: bytes(0, 9), items: [message({ tag: 9, count: 0 })] },
+  { hex: bytes(20, 7), items: [message({ tag: 7, count: 20 })] },
+  { hex: END, items: [], ends: true },
+];
+
+/** Bytes of a part. */
+export function sizeOfPart({ hex }: Part): number {
+  return hex.replaceAll(" ", "").length / 2;
+}
+
+/** What can be read when so many bytes of a track have come, and whether it has ended. */
+export function readBefore(size: number, track: readonly Part[] = TRACK) {
+  const items: Item[] = [];
+  let at = 0;
+  for (const part of track) {
+    at += sizeOfPart(part);
+    if (at > size) break;
+    items.push(...part.items);
+    if (part.ends) return { items, hasEnded: true };
+  }
+  return { items, hasEnded: false };
+}
+
+/** A message of bytes that count up from its number on, written and read. */
+export function numbered(index: number, size: number): MessageCase {
+  const payload = Array.from({ length: size }, (_, at) => (index + at) & 255);
+  const hex = payload.map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+  return message({ hex });
 }

@@ -15,8 +15,7 @@ import type { Arena } from "../arena.ts";
 import type { Hello } from "../protocol.ts";
 import { lacksCarrier, lacksNoun } from "../static_level.ts";
 import { type KitCase, PASS, type Result } from "../verdict.ts";
-import { within } from "./bounds.ts";
-import { patience, StreamStage } from "./stage.ts";
+import { patience, StreamStage, within } from "./stage.ts";
 
 /** For what a testee may do before its peer has said anything, or need not do at all. */
 const OPEN_MS = 50;

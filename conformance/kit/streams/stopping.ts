@@ -4,25 +4,27 @@
  * @module
  */
 
-import { bytes, credit, END, frame, HI, message, text } from "../../stream/builder.ts";
-import { CLOSED, SMALL, stated } from "../../stream/builder.ts";
+import { calls, CANCELS, frame as callFrame } from "../../reference/builder_call.ts";
+import { frame as frameOf, MORE, refuses } from "../../reference/builder_call.ts";
 import { fromHex, toHex } from "../../reference/bytes.ts";
-import { frame as callFrame } from "../../reference/builder_call.ts";
-import { extentOf, FIRST, kindOf, LAST, withPreamble } from "../../reference/encode.ts";
-import { buildFrame } from "../../reference/encode.ts";
 import type { Item, MessageCase } from "../../reference/case.ts";
-import type { Sent } from "../../stream/case.ts";
+import { buildFrame, extentOf, FIRST, kindOf, LAST, withPreamble } from "../../reference/encode.ts";
 import { limitOf } from "../../reference/layout.ts";
+import { bytes, CLOSED, credit, END, frame, HI, message, SMALL } from "../../stream/builder.ts";
+import { stated, text } from "../../stream/builder.ts";
+import type { Sent } from "../../stream/case.ts";
 import type { Arena } from "../arena.ts";
 import type { Hello } from "../protocol.ts";
 import { lacksNoun } from "../static_level.ts";
-import { numbered, type StreamScript, streamScript } from "./script.ts";
-import { sleep, within } from "./bounds.ts";
-import { patience, StreamStage } from "./stage.ts";
+import type { KitCase } from "../verdict.ts";
+import { ARRIVAL_SCRIPTS } from "./arrival.ts";
+import { CREDIT_SCRIPTS } from "./credit.ts";
+import { numbered, patience, sleep, streamCase, type StreamScript, streamScript } from "./stage.ts";
+import { StreamStage, within } from "./stage.ts";
 
 const LINGER_MS = limitOf("stream_linger_ms");
 
-export const STOPPING_SCRIPTS: StreamScript[] = [
+const STOPPING_SCRIPTS: StreamScript[] = [
   streamScript(
     "transports",
     "Over everything that it can connect by: there, back, the end, and a close.",
@@ -322,3 +324,97 @@ async function callLost(arena: Arena): Promise<void> {
     stage.expect(got!, { outcome: "peer.failed" }, "[call.lost] the call");
   });
 }
+
+// Scripts of streams: what a side keeps that serves calls, for a peer that reads nothing.
+
+/** What the side under test states: so that many short messages can be on their way to it. */
+const OWN = { largest: 128, window: 2048 };
+const OPENING = { own: OWN, peer: SMALL, calls: true, values: true, serves: true } as const;
+/** Bytes of the frame of an item: its list has one number of a few digits. */
+const ITEM_EXTENT = extentOf(8 + 8 + 4);
+/** Bytes of the largest message that the peer takes in one frame. */
+const FULL_SIZE = SMALL.largest - 16;
+/** A queue of more than so many bytes is not filled by items in a reasonable time. */
+const QUEUE_MAX = 1 << 20;
+
+const CALL_SCRIPTS: StreamScript[] = [
+  streamScript(
+    "pieces_unread",
+    "Room for thousands of items, and no credit: no more are made than the side accepts.",
+    "call.next_item call.cancelled stream.credit_kept",
+    piecesUnread,
+    { declinedBy },
+  ),
+];
+
+function declinedBy({ nouns, lacks = [] }: Hello): string | undefined {
+  if (!nouns.includes("call")) return "does not offer call";
+  return lacks.includes("later") ? "lacks later" : undefined;
+}
+
+/** How many bytes the side accepts for which there is no credit. */
+async function acceptedBy(arena: Arena): Promise<number> {
+  let accepted = 0;
+  await StreamStage.with(arena, OPENING, async (stage) => {
+    await stage.ready();
+    await stage.takes("the preface", [stated(OWN)]);
+    const payload = { hex: "00 ".repeat(FULL_SIZE).trim() };
+    // A side that waits for nothing when it is opened may not have seen what its peer states.
+    await stage.writes("a first write", payload);
+    let isFull = false;
+    while (!isFull && accepted < QUEUE_MAX) {
+      isFull = await stage.session.write(payload, false) !== "ok";
+      accepted += SMALL.largest;
+    }
+  });
+  return accepted;
+}
+
+async function piecesUnread(arena: Arena): Promise<string | void> {
+  const accepted = await acceptedBy(arena);
+  if (accepted >= QUEUE_MAX) return "it accepts more than items fill in a reasonable time";
+  const most = Math.ceil((accepted + SMALL.window) / ITEM_EXTENT) + 2;
+  await StreamStage.with(arena, OPENING, async (stage) => {
+    await stage.ready();
+    await stage.takes("the preface", [stated(OWN)]);
+    const send = async (plan: ReturnType<typeof calls>) => {
+      const hex = frame(plan);
+      const isFree = () => stage.ahead + hex.length / 2 <= OWN.window;
+      for (let left = 100; left > 0 && !isFree(); left--) await stage.read(1);
+      await stage.sends(hex);
+    };
+    await send(calls(1, "count", { json: 4 * most }));
+    const grants = Math.ceil(2 * most / limitOf("call_grant"));
+    for (let count = 0; count < grants; count++) await send(frameOf("call", 1 + MORE));
+    await stage.read(1);
+    await send(frameOf("call", 1 + CANCELS));
+    let items = 0;
+    let answer: Item | undefined;
+    let given = 0;
+    const deadline = performance.now() + 2 * patience.longMs;
+    while (answer === undefined && items <= most && performance.now() < deadline) {
+      await stage.read(1);
+      const { sent } = await stage.collects((each) => each.length > 0, 10);
+      for (const each of sent) {
+        if (!("kind" in each)) continue;
+        if (each.kind === kindOf("return") && each.tag === 1 + MORE) items++;
+        else answer = each;
+      }
+      if (stage.taken > given) await stage.sends(credit(given = stage.taken));
+    }
+    const fact = `${items} items came of a side that accepts ${accepted} bytes`;
+    stage.demand(items <= most, `[call.next_item] ${fact}`);
+    const got = { items: answer === undefined ? [] : [answer] };
+    stage.expect(got, { items: [refuses(1, "call.cancelled")] }, "[call.cancelled] the answer");
+  });
+}
+
+// All scripts of streams, as cases.
+
+/** In the order in which they are played: who cannot read is not asked to stop. */
+export const STREAMS: KitCase<Arena>[] = [
+  ...ARRIVAL_SCRIPTS,
+  ...CREDIT_SCRIPTS,
+  ...CALL_SCRIPTS,
+  ...STOPPING_SCRIPTS,
+].map(streamCase);

@@ -7,16 +7,13 @@
 import { fromHex } from "../../reference/bytes.ts";
 import type { Failed, Opening, Outgoing, Taken } from "../../kit/protocol.ts";
 import { type Adapter, packHex, type Session } from "../server.ts";
-import { openFanout, openProperty } from "./small_many.ts";
-import { runTask } from "./small_task.ts";
+import { openFanout, openProperty } from "./small_property.ts";
+import { Kit, runTask } from "./small_calls.ts";
 import { Memory, PortError, Refused } from "./small_memory.ts";
 import { Reader } from "./small_reader.ts";
-import type { Value } from "./small_codec.ts";
-import { Endpoint } from "./small_endpoint.ts";
+import type { Value } from "./small_frame.ts";
+import { Endpoint, Port, vacate } from "./small_port.ts";
 import { type Channel, Segment } from "./small_segment.ts";
-import { Kit } from "./small_methods.ts";
-import { Port } from "./small_port.ts";
-import { vacate } from "./small_vacate.ts";
 import { Writer } from "./small_writer.ts";
 
 /** Bytes that a port takes in, at most. */

@@ -6,7 +6,59 @@
  */
 
 import { has } from "./faults.ts";
-import { decodeHalf, isDateText, isUtf8, swapped } from "./small_cbor_scalars.ts";
+
+// The small port: what texts and numbers of codec `cbor` are made of.
+
+/** The least character that takes so many bytes behind the first. */
+const LEAST = [0, 0x80, 0x800, 0x10000];
+const CHARACTER_MAX = 0x10ffff;
+
+/** Whether bytes are UTF-8 as RFC 3629 has it. */
+function isUtf8(bytes: Uint8Array): boolean {
+  if (has("cbor_utf8_unchecked")) return true;
+  for (let at = 0; at < bytes.length;) {
+    const first = bytes[at++]!;
+    if (first < 0x80) continue;
+    if (first < 0xc0 || first >= 0xf8) return false;
+    const more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+    let character = first & 0x3f >> more;
+    for (let count = 0; count < more; count++) {
+      const next = bytes[at++] ?? 0;
+      if (next >> 6 !== 2) return false;
+      character = character << 6 | next & 0x3f;
+    }
+    if (character < LEAST[more]! && !has("cbor_utf8_overlong")) return false;
+    if (character >> 11 === 0xd800 >> 11 && !has("cbor_utf8_surrogate")) return false;
+    if (character > CHARACTER_MAX && !has("cbor_utf8_beyond")) return false;
+  }
+  return true;
+}
+
+const DATE = /^\d{4}-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+
+/** Whether a text is a date as RFC 3339 writes it. */
+function isDateText(text: string): boolean {
+  const parts = DATE.exec(text)?.slice(1).map(Number);
+  if (parts === undefined) return false;
+  const [month, day, hour, minute, second] = parts as [number, number, number, number, number];
+  const isDay = month >= 1 && month <= 12 && day >= 1 && day <= 31;
+  return isDay && hour < 24 && minute < 60 && second < 60;
+}
+
+/** The float of these sixteen bits. */
+function decodeHalf(bits: number): number {
+  const [exponent, fraction] = [bits >> 10 & 31, bits & 1023];
+  const sign = bits & 0x8000 ? -1 : 1;
+  if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
+  // Without an exponent, there is no leading 1.
+  if (exponent === 0) return has("cbor_half_zero") ? sign * 0 : sign * fraction * 2 ** -24;
+  return sign * (1024 + fraction) * 2 ** (exponent - 25);
+}
+
+/** The same elements, the bytes of each the other way round. */
+function swapped(bytes: Uint8Array, size: number): Uint8Array {
+  return bytes.map((_, at) => bytes[at - at % size + size - 1 - at % size]!);
+}
 
 /** A value. One to which others refer is one and the same object in all its places. */
 export type Item =
@@ -23,7 +75,7 @@ export type Item =
   | Shared;
 
 /** What a tag 28 makes; it has no item while that is being read. */
-export interface Shared {
+interface Shared {
   is: "shared";
   item: Item | undefined;
 }
@@ -337,4 +389,109 @@ function utf8Options() {
 
 function demand(good: boolean, fact: string): asserts good {
   if (!good) throw new CborError(fact);
+}
+
+// The small port: a value as a payload of codec `cbor`.
+
+const [INTEGER, NEGATIVE] = [0, 1];
+const FLOAT64 = 0xfb;
+const WORDS = 0xe0;
+const TOO_LARGE = 1n << 64n;
+
+/** Writes a value: every head in as few bytes as it takes, every float in eight. [codec.cbor] */
+export function writeCbor(item: Item): Uint8Array {
+  const bytes: number[] = [];
+  const numbers = new Map<Shared, number>();
+  write(item, { bytes, numbers });
+  return Uint8Array.from(bytes);
+}
+
+interface Output {
+  bytes: number[];
+  /** What others may refer to, and its number. */
+  numbers: Map<Shared, number>;
+}
+
+function write(item: Item, output: Output): void {
+  const { bytes } = output;
+  switch (item.is) {
+    case "integer":
+      return integer(item.value, bytes);
+    case "float":
+      bytes.push(FLOAT64, ...float64(has("cbor_write_zero") ? item.value + 0 : item.value));
+      return;
+    case "word":
+      bytes.push(WORDS + Number(item.value));
+      return;
+    case "bytes":
+      return string(BYTES, item.value, item.value.length, bytes);
+    case "text": {
+      const text = new TextEncoder().encode(item.value);
+      const size = has("cbor_write_units") ? item.value.length : text.length;
+      return string(TEXT, text, size, bytes);
+    }
+    case "array":
+    case "map": {
+      const { is, items } = item;
+      const count = is === "map" && !has("cbor_write_halves") ? items.length >> 1 : items.length;
+      head(is === "map" ? MAP : ARRAY, BigInt(count), bytes);
+      for (const each of items) write(each, output);
+      return;
+    }
+    case "tagged": {
+      const isLeft = item.tag === SET ? has("cbor_write_sets") : item.tag === KEYED &&
+        has("cbor_write_maps");
+      if (!isLeft) head(TAG, BigInt(item.tag), bytes);
+      return write(item.item, output);
+    }
+    case "shared":
+      return shared(item, output);
+  }
+}
+
+/** [codec.cbor_shared] The first time as it is; a reference from then on, within itself as well. */
+function shared(item: Shared, output: Output): void {
+  const { bytes, numbers } = output;
+  const number = numbers.get(item);
+  if (number !== undefined) {
+    head(TAG, BigInt(REFER), bytes);
+    head(INTEGER, BigInt(number), bytes);
+    return;
+  }
+  numbers.set(item, numbers.size + (has("cbor_write_from_one") ? 1 : 0));
+  head(TAG, BigInt(SHARE), bytes);
+  write(item.item!, output);
+}
+
+function integer(value: bigint, bytes: number[]): void {
+  const isNegative = value < 0n;
+  const rest = isNegative ? -1n - value : value;
+  if (rest < TOO_LARGE) return head(isNegative ? NEGATIVE : INTEGER, rest, bytes);
+  head(TAG, BigInt(isNegative ? BIG_NEGATIVE : BIG), bytes);
+  const digits = rest.toString(16);
+  const even = digits.padStart(digits.length + digits.length % 2, "0");
+  const all = even.match(/../g)!.map((each) => parseInt(each, 16));
+  string(BYTES, Uint8Array.from(all), all.length, bytes);
+}
+
+function string(major: number, content: Uint8Array, size: number, bytes: number[]): void {
+  head(major, BigInt(size), bytes);
+  for (const byte of content) bytes.push(byte);
+}
+
+function head(major: number, argument: bigint, bytes: number[]): void {
+  const most = has("cbor_write_head") ? 24n : 23n;
+  if (argument <= most) {
+    bytes.push(major << 5 | Number(argument));
+    return;
+  }
+  const size = argument < 1n << 8n ? 1 : argument < 1n << 16n ? 2 : argument < 1n << 32n ? 4 : 8;
+  bytes.push(major << 5 | 24 + Math.log2(size));
+  for (let at = size - 1; at >= 0; at--) bytes.push(Number(argument >> BigInt(8 * at) & 255n));
+}
+
+function float64(value: number): Uint8Array {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setFloat64(0, value);
+  return bytes;
 }

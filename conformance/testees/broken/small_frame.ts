@@ -5,8 +5,10 @@
  */
 
 import { has, hold } from "./faults.ts";
-import { type Memory, minus, roundUp } from "./small_memory.ts";
-import type { Channel } from "./small_segment.ts";
+import { CborError, type Item, readCbor, writeCbor } from "./small_cbor.ts";
+import { type Memory, minus, PortError, Refused, roundUp } from "./small_memory.ts";
+import type { Message } from "./small_reader.ts";
+import type { Channel, Geometry } from "./small_segment.ts";
 
 export const [DATA, END, CALL, THROW, PAD, EXTENSION] = [1, 2, 3, 5, 6, 128] as const;
 export const [FIRST, LAST, CANCEL] = [1, 2, 4] as const;
@@ -147,4 +149,153 @@ function checkMessage(
 export function totalOf(low: number, high: number): number | undefined {
   const isUnknown = low === WORD && high === WORD && !has("unknown_ignored");
   return isUnknown ? undefined : low + high * 2 ** 32;
+}
+
+// The small port: the channels that are no rings.
+
+export const [PROPERTY, FANOUT] = [2, 3] as const;
+const NOBODY = 0xffffffff;
+/** Where the name of a property stands: its size first. */
+const [NAME_SIZE, NAME, NAME_MOST] = [256, 260, 124];
+const PROPERTY_CONTROL_SIZE = 384;
+const [FANOUT_CONTROL_SIZE, RECORD_SIZE] = [256, 128];
+const ERA_SIZE = 2 ** 31;
+
+/** The kind and the size of the control area of what is no ring. Refuses what cannot be made. */
+export function otherKind(
+  { kind, readers, writer, reader, capacity, name = "", start = 0 }: Geometry["channels"][number],
+  endpoints: number,
+): { kind: number; controlSize: number } | undefined {
+  const isWritten = Number.isInteger(writer) && writer >= 0 && writer < endpoints &&
+    reader === NOBODY;
+  if (readers !== undefined) {
+    const isCounted = readers >= 1 && readers < endpoints;
+    const isPlaced = isCapacity(capacity) && (start - start % 2) % 16 === 0;
+    if (!isWritten || !isCounted || !isPlaced) throw new Refused("no fanout");
+    return { kind: FANOUT, controlSize: FANOUT_CONTROL_SIZE + RECORD_SIZE * readers };
+  }
+  if (kind !== PROPERTY) return undefined;
+  // [property.areas], [property.name]
+  const isArea = capacity > 0 && capacity % 512 === 0 && start === 0;
+  const isNamed = new TextEncoder().encode(name).length <= NAME_MOST;
+  if (!isWritten || !isArea || !isNamed) throw new Refused("no property");
+  return { kind, controlSize: PROPERTY_CONTROL_SIZE };
+}
+
+/** Fills in a control area in which all bytes are 0. */
+export function beginOther(
+  memory: Memory,
+  kind: number,
+  control: number,
+  start: number,
+  name: string,
+): void {
+  if (kind === PROPERTY) {
+    const bytes = new TextEncoder().encode(has("property_unnamed") ? "" : name);
+    memory.setU32(control + NAME_SIZE, bytes.length);
+    memory.bytes.set(bytes, control + NAME);
+    return;
+  }
+  // [fanout.start]
+  const position = start - start % 2;
+  memory.store(control, position);
+  memory.store(control + 4, position);
+  memory.store(control + 8, Math.floor(position / ERA_SIZE));
+}
+
+/** The name of a property; empty where it has none that is in order. */
+export function nameOf(memory: Memory, control: number): string {
+  const size = memory.u32(control + NAME_SIZE);
+  if (size > NAME_MOST) return "";
+  const bytes = memory.bytes.slice(control + NAME, control + NAME + size);
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return "";
+  }
+}
+
+/** Whether a channel passes the checks of a property. [property.open] */
+export function isProperty(
+  { kind, writer, reader, controlSize, capacity }: Channel,
+  endpoints: number,
+): boolean {
+  if (kind !== PROPERTY) return false;
+  const isArea = capacity >= 512 && capacity % 512 === 0;
+  return controlSize >= PROPERTY_CONTROL_SIZE && isArea && writer < endpoints && reader === NOBODY;
+}
+
+/** The endpoints that read a fanout, in the order of their records; none where it fails a check. */
+export function readersOf(
+  { kind, writer, reader, controlSize, capacity, start }: Channel,
+  endpoints: number,
+): number[] {
+  const count = (controlSize - FANOUT_CONTROL_SIZE) / RECORD_SIZE;
+  const isFanout = kind === FANOUT && writer < endpoints && reader === NOBODY &&
+    Number.isInteger(count) && count >= 1 && count < endpoints && isCapacity(capacity) &&
+    (start - start % 2) % 16 === 0;
+  if (!isFanout) return [];
+  return Array.from({ length: count }, (_, index) => (writer + 1 + index) % endpoints);
+}
+
+export function isCapacity(capacity: number): boolean {
+  return Number.isInteger(Math.log2(capacity)) && capacity >= 256 && capacity <= 2 ** 30;
+}
+
+// The small port: payloads as values.
+
+/** What the codec byte says. */
+export const CBOR = 5;
+const [BYTES, TEXT, JSON_TEXT] = [0, 1, 2];
+
+/** A message that was decoded. */
+export interface Value {
+  kind: number;
+  codec: number;
+  tag: number;
+  text?: string;
+  json?: unknown;
+  payload?: Uint8Array;
+}
+
+/** The values in a message: one, or the elements of a batch. Throws the report of a lost one. */
+export function decode({ kind, codec, tag, payload }: Message): Value[] {
+  if (codec === BYTES) return [{ kind, codec, tag, payload }];
+  if (codec === CBOR && !has("cbor_unknown")) {
+    const anew = has("cbor_unchecked") ? payload : writeCbor(read(payload));
+    return [{ kind, codec, tag, payload: has("cbor_cut") ? anew.subarray(1) : anew }];
+  }
+  if (codec > BATCH) throw new PortError("message.codec");
+  const text = tryOr("message.text", () => strict.decode(payload)); // [codec.bad_text]
+  if (codec === TEXT) return [{ kind, codec, tag, text }];
+  const json = tryOr("message.json", () => parse(text)); // [codec.bad_json]
+  if (codec === JSON_TEXT) return [{ kind, codec, tag, json }];
+  if (!Array.isArray(json) || json.length === 0) throw new PortError("message.json");
+  // [codec.batch_read]
+  return json.map((element: unknown) => ({ kind, codec: JSON_TEXT, tag, json: element }));
+}
+
+/** Some parsers take zeros before a number for nothing. */
+function parse(text: string): unknown {
+  return JSON.parse(has("json_zeros") ? text.replace(/^0+(?=\d)/, "") : text);
+}
+
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** [codec.bad_cbor] */
+function read(payload: Uint8Array): Item {
+  try {
+    return readCbor(payload);
+  } catch (error) {
+    if (error instanceof CborError) throw new PortError("message.codec");
+    throw error;
+  }
+}
+
+function tryOr<T>(code: string, call: () => T): T {
+  try {
+    return call();
+  } catch {
+    throw new PortError(code);
+  }
 }

@@ -5,10 +5,10 @@
  */
 
 import { has, hold } from "./faults.ts";
-import { CBOR, decode, type Value } from "./small_codec.ts";
-import type { End, Endpoint } from "./small_endpoint.ts";
-import { CANCEL, checkFrame, DATA, END, EXTENSION, FIRST, type Frame } from "./small_frame.ts";
-import { LAST, PAD, PREAMBLE, type Progress, totalOf, WHOLE } from "./small_frame.ts";
+import { CANCEL, CBOR, checkFrame, DATA, decode, END, EXTENSION, FIRST } from "./small_frame.ts";
+import { type Frame, LAST, PAD, PREAMBLE, type Progress, totalOf } from "./small_frame.ts";
+import { type Value, WHOLE } from "./small_frame.ts";
+import type { End, Endpoint } from "./small_port.ts";
 import { type Memory, minus, PortError, Refused } from "./small_memory.ts";
 import type { Channel } from "./small_segment.ts";
 

@@ -5,7 +5,7 @@
  */
 
 import { has } from "./faults.ts";
-import { beginOther, isCapacity, nameOf, otherKind, PROPERTY, readersOf } from "./small_kinds.ts";
+import { beginOther, isCapacity, nameOf, otherKind, PROPERTY, readersOf } from "./small_frame.ts";
 import { type Memory, PortError, Refused, roundUp } from "./small_memory.ts";
 
 /** A channel, as its descriptor says. */

@@ -5,20 +5,167 @@
  * @module
  */
 
+import type { Opening, Outgoing, Taken, Transport } from "../../kit/protocol.ts";
+import { concat, fromHex } from "../../reference/bytes.ts";
+import { type Adapter, packHex, type Session } from "../server.ts";
+import { small } from "./adapter.ts";
 import { has } from "./faults.ts";
 import { PortError } from "./small_memory.ts";
-import { checkPreface, type Frame, headerFault, isFillGood, PREFACE } from "./small_stream_wire.ts";
-import { controlBytes, counts, HEADER, prefaceBytes, roundUp } from "./small_stream_wire.ts";
-import {
-  CLOSE,
-  CREDIT,
-  END,
-  FAIL,
-  nameOf,
-  numberOf,
-  type Sizes,
-  START,
-} from "./small_stream_wire.ts";
+
+// The small side of a stream: what stands in its bytes, and the checks of what arrives.
+
+export const [DATA, END, THROW, EXTENSION] = [1, 2, 5, 128] as const;
+export const [CREDIT, CLOSE, FAIL] = [16, 17, 18] as const;
+export const [HEADER, PREFACE] = [16, 32] as const;
+const START = 2 ** 32 - 256;
+const MAGIC = [0x4d, 0x49, 0x4c, 0x4c, 0xff, 0x0d, 0x0a, 0x0a];
+const MOST = 2 ** 30;
+const LEAST = 128;
+
+/** What a side states. */
+interface Sizes {
+  largest: number;
+  window: number;
+}
+
+/** A header. */
+interface Header {
+  size: number;
+  kind: number;
+  flags: number;
+  codec: number;
+  reserved: number;
+  tag: number;
+}
+
+/** A frame that has come. */
+interface Frame extends Header {
+  extent: number;
+  payload: Uint8Array;
+}
+
+/** What is wrong with what has come. */
+interface Fault {
+  code: string;
+}
+
+function fault(code: string): Fault {
+  return { code };
+}
+
+const NUMBERS: Readonly<Record<string, number>> = {
+  "frame.kind": 32,
+  "frame.flags": 33,
+  "frame.reserved": 34,
+  "frame.size": 35,
+  "frame.sequence": 37,
+  "frame.total": 38,
+  "frame.extension": 39,
+  "stream.magic": 104,
+  "stream.version": 105,
+  "stream.feature": 106,
+  "stream.preface": 107,
+  "stream.credit": 108,
+};
+
+/** The number of a reason code. */
+function numberOf(code: string): number {
+  return NUMBERS[code]!;
+}
+
+function nameOf(number: number): string | number {
+  return Object.keys(NUMBERS).find((name) => NUMBERS[name] === number) ?? number;
+}
+
+function roundUp(size: number): number {
+  return Math.ceil(size / 16) * 16;
+}
+
+/** Whether a frame of this kind takes credit. */
+function counts(kind: number): boolean {
+  const isSkipped = kind >= EXTENSION;
+  if (isSkipped && has("extension_free")) return false;
+  return kind !== END && !isControl(kind);
+}
+
+function isControl(kind: number): boolean {
+  return kind >= CREDIT && kind <= FAIL;
+}
+
+function prefaceBytes({ largest, window }: Sizes): Uint8Array {
+  const bytes = new Uint8Array(PREFACE);
+  const view = new DataView(bytes.buffer);
+  bytes.set(MAGIC);
+  view.setUint16(8, 1, true);
+  view.setUint32(12, has("preface_swapped") ? window : largest, true);
+  view.setUint32(16, has("preface_swapped") ? largest : window, true);
+  if (has("preface_reserved")) bytes[28] = 1;
+  return bytes;
+}
+
+function controlBytes(kind: number, tag: number): Uint8Array {
+  const bytes = new Uint8Array(HEADER);
+  const view = new DataView(bytes.buffer);
+  bytes[4] = kind;
+  if (has("control_flagged")) bytes[5] = 3;
+  view.setUint32(8, tag, true);
+  return bytes;
+}
+
+/** What the peer states, or what is wrong with it, or nothing yet. [stream.preface_check] */
+function checkPreface(bytes: Uint8Array): Sizes | Fault | undefined {
+  if (bytes.length < 8 || has("magic_late") && bytes.length < PREFACE) return undefined;
+  const isMagic = MAGIC.every((byte, index) => bytes[index] === byte);
+  if (!isMagic && !has("magic_ignored")) return fault("stream.magic");
+  if (bytes.length < PREFACE) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  if (view.getUint16(8, true) !== 1) return fault("stream.version");
+  const minor = view.getUint16(10, true);
+  if (has("minor_judged") && minor !== 0) return fault("stream.version");
+  const required = view.getUint32(20, true);
+  if (required !== 0 && !has("features_ignored")) return fault("stream.feature");
+  const sizes = { largest: view.getUint32(12, true), window: view.getUint32(16, true) };
+  const isGood = (size: number, least: number) => size % 16 === 0 && size >= least && size <= MOST;
+  if (isGood(sizes.largest, LEAST) && isGood(sizes.window, sizes.largest)) return sizes;
+  if (has("window_ignored")) return { largest: LEAST, window: 256 };
+  return fault("stream.preface");
+}
+
+/** What is wrong with a header, in the order of the table. [stream.check] */
+function headerFault(
+  { size, kind, flags, codec, reserved }: Header,
+  largest: number,
+  hasEnded: boolean,
+  left: number,
+): Fault | undefined {
+  const isSkipped = kind >= EXTENSION;
+  const isMessage = kind >= DATA && kind <= THROW && kind !== END;
+  const isBare = kind === END || isControl(kind);
+  if (!isSkipped && !isMessage && !isBare && !has("kinds_skipped")) {
+    return fault("frame.kind");
+  }
+  if (has("extension_refused") && isSkipped) return fault("frame.kind");
+  if (!isSkipped && reserved !== 0) return fault("frame.reserved");
+  const isFlagged = isBare ? flags !== 0 : isMessage && !areFlags(flags, codec);
+  if (isFlagged && !has("flags_ignored")) return fault("frame.flags");
+  if (isBare && size !== 0) return fault("frame.size");
+  if (HEADER + size > largest && !has("largest_trusted")) return fault("frame.size");
+  const isBehind = hasEnded && (isMessage || kind === END);
+  if (isBehind && !has("behind_end_read")) return fault("frame.sequence");
+  const isTooMuch = counts(kind) && roundUp(HEADER + size) > left;
+  return isTooMuch && !has("flood_taken") ? fault("stream.credit") : undefined;
+}
+
+function areFlags(flags: number, codec: number): boolean {
+  const plain = flags & ~8;
+  const isKnown = plain <= 3 || plain === 6 && plain === flags;
+  return isKnown && (codec !== 3 || plain === 3);
+}
+
+/** Nobody looks at the fill of what is skipped. */
+function isFillGood({ kind }: Header, fill: Uint8Array): boolean {
+  return kind >= EXTENSION || has("fill_ignored") || fill.every((byte) => byte === 0);
+}
 
 const LINGER_MS = 2_000;
 /** Bytes that wait for the transport, but for the frame that goes beyond. */
@@ -27,7 +174,7 @@ const QUEUE_SIZE = 65_536;
 const TICK_MS = 1;
 
 /** Two byte streams. */
-export interface Bytes {
+interface Bytes {
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
   closeWrite(): Promise<void>;
@@ -41,7 +188,7 @@ type State = { code: "here" } | { code: "peer.closed" } | {
 };
 
 /** One side, which takes in what arrives as long as it lives. */
-export class SmallStream {
+class SmallStream {
   readonly #own: Sizes;
   readonly #bytes: Bytes;
   #peer: Sizes | undefined;
@@ -345,4 +492,311 @@ function after(position: number, size: number): number {
 /** Bytes from one position to another one. */
 function distance(from: number, to: number): number {
   return (to - from + 2 ** 32) % 2 ** 32;
+}
+
+// Messages over a small side of a stream.
+
+const [FIRST, LAST, CANCEL, EXTENDED] = [1, 2, 4, 8] as const;
+const WHOLE = FIRST | LAST;
+const PREAMBLE = 16;
+const UNKNOWN = 2n ** 64n - 1n;
+
+/** A message that is read part by part. */
+interface Progress {
+  kind: number;
+  codec: number;
+  tag: number;
+  total: bigint;
+  sum: bigint;
+  parts: Uint8Array[];
+  /** It was reported, and is only skipped. */
+  isDropped: boolean;
+}
+
+/** Both directions. */
+class SmallStreamPort {
+  readonly #stream: SmallStream;
+  readonly #limit: number;
+  #progress: Progress | undefined;
+  #fault: string | undefined;
+  #hasReadEnd = false;
+  #hasEnded = false;
+  /** A message that was given up in the middle, whose cancel is owed. */
+  #owed: Outgoing | undefined;
+
+  constructor(stream: SmallStream, limit: number) {
+    this.#stream = stream;
+    this.#limit = limit;
+  }
+
+  async read(timeoutMs: number): Promise<Taken> {
+    const deadline = performance.now() + (has("deadline_long") ? 60_000 : timeoutMs);
+    for (;;) {
+      const taken = this.#take();
+      if (taken !== undefined) return taken;
+      if (performance.now() >= deadline) return { end: "nothing" };
+      await this.#stream.tick();
+    }
+  }
+
+  /** What can be read now. Throws what is to be reported. [pipe.first_answer] */
+  #take(): Taken | undefined {
+    if (this.#fault !== undefined) throw new PortError(this.#fault);
+    if (this.#hasReadEnd) return { end: "ended" };
+    const { frames } = this.#stream;
+    const first = has("gone_first") ? this.#stream.gone : undefined;
+    if (first !== undefined) throw first;
+    for (let frame; (frame = frames.shift()) !== undefined;) {
+      try {
+        const taken = this.#frame(frame);
+        if (taken !== undefined) return taken;
+      } finally {
+        if (!has("given_at_once")) this.#stream.giveBack(frame);
+      }
+    }
+    if (this.#stream.isClosed) throw new PortError("pipe.closed");
+    const { gone } = this.#stream;
+    if (gone !== undefined) throw gone;
+    return undefined;
+  }
+
+  #frame(frame: Frame): Taken | undefined {
+    const { kind } = frame;
+    if (kind >= EXTENSION) return undefined;
+    if (kind === END) {
+      this.#hasReadEnd = true;
+      const isTruncated = this.#progress?.isDropped === false;
+      this.#progress = undefined;
+      if (isTruncated) throw new PortError("message.truncated");
+      return { end: "ended" };
+    }
+    return this.#message(frame);
+  }
+
+  #message(frame: Frame): Taken | undefined {
+    const { kind, codec, tag } = frame;
+    const flags = frame.flags & ~EXTENDED;
+    const payload = this.#withoutExtension(frame);
+    const isCancel = (flags & CANCEL) !== 0;
+    const isFirst = (flags & FIRST) !== 0;
+    const least = flags === FIRST ? PREAMBLE : flags === WHOLE ? 0 : 1;
+    if (isCancel ? payload.length > 0 : payload.length < least) this.#fail("frame.size");
+    const before = this.#progress;
+    if (isFirst !== (before === undefined)) this.#fail("frame.sequence");
+    if (before !== undefined) {
+      const isSame = before.kind === kind && before.codec === codec && before.tag === tag;
+      if (!isSame) this.#fail("frame.sequence");
+    }
+    if (isFirst) return this.#first(frame, flags, payload);
+    const progress = before!;
+    if (isCancel) {
+      this.#progress = undefined;
+      if (!progress.isDropped) throw new PortError("message.cancelled");
+      return undefined;
+    }
+    return this.#part(progress, flags, payload);
+  }
+
+  #withoutExtension({ flags, payload }: Frame): Uint8Array {
+    if ((flags & EXTENDED) === 0) return payload;
+    const view = new DataView(payload.buffer, payload.byteOffset);
+    const size = payload.length >= 16 ? view.getUint32(0, true) : 0;
+    const isGood = size % 16 === 0 && size >= 16 && size <= payload.length;
+    if (!isGood) this.#fail("frame.extension");
+    return payload.slice(size);
+  }
+
+  #first({ kind, codec, tag }: Frame, flags: number, payload: Uint8Array): Taken | undefined {
+    const isWhole = flags === WHOLE;
+    const view = new DataView(payload.buffer, payload.byteOffset);
+    if (!isWhole && view.getBigUint64(8, true) !== 0n) this.#fail("frame.reserved");
+    const total = isWhole ? BigInt(payload.length) : view.getBigUint64(0, true);
+    const progress = { kind, codec, tag, total, sum: 0n, parts: [], isDropped: false };
+    if (!isWhole) this.#progress = progress;
+    const isLarge = total !== UNKNOWN && total > this.#limit && !has("limit_open");
+    const report = kind !== DATA ? "message.kind" : isLarge ? "message.size" : undefined;
+    if (report !== undefined) {
+      progress.isDropped = true;
+      throw new PortError(report);
+    }
+    if (isWhole) return item(kind, codec, tag, payload);
+    return this.#part(progress, flags, payload.slice(PREAMBLE));
+  }
+
+  #part(progress: Progress, flags: number, payload: Uint8Array): Taken | undefined {
+    const { kind, codec, tag, total } = progress;
+    progress.sum += BigInt(payload.length);
+    const isLast = (flags & LAST) !== 0;
+    const isSum = total === UNKNOWN || (isLast ? progress.sum === total : progress.sum <= total);
+    if (!isSum && !progress.isDropped) this.#fail("frame.total");
+    if (isLast) this.#progress = undefined;
+    if (progress.isDropped) return undefined;
+    if (progress.sum > this.#limit) {
+      progress.isDropped = true;
+      throw new PortError("message.size");
+    }
+    progress.parts.push(payload);
+    if (has("parts_delivered")) return item(kind, codec, tag, payload);
+    return isLast ? item(kind, codec, tag, concat(progress.parts)) : undefined;
+  }
+
+  #fail(code: string): never {
+    this.#fault = code;
+    this.#stream.fault(code);
+    throw new PortError(code);
+  }
+
+  /** Writes a message; without a time, if all of it can be sent now. */
+  async write(message: Outgoing, timeoutMs: number | undefined): Promise<boolean> {
+    const deadline = performance.now() + (timeoutMs ?? 0);
+    this.#requireOpen();
+    while (this.#stream.largest === 0) {
+      if (timeoutMs === undefined) return false;
+      await this.#await(deadline);
+    }
+    const frames = [...this.#cancels(), ...this.#cut(message)];
+    const sum = frames.reduce((size, { length }) => size + length, 0);
+    const fits = this.#stream.hasCredit(sum) && !this.#stream.isFull;
+    if (timeoutMs === undefined && !fits) return false;
+    for (const [index, frame] of frames.entries()) {
+      while (!this.#stream.hasCredit(frame.length) || this.#stream.isFull) {
+        await this.#await(deadline, () => {
+          if (index > 0 && !has("owed_forgotten")) this.#owed = message;
+        });
+      }
+      this.#requireOpen();
+      this.#stream.frame(frame, frame[4]!);
+      this.#owed = undefined;
+    }
+    return true;
+  }
+
+  async #await(deadline: number, late: () => void = () => {}): Promise<void> {
+    this.#requireOpen();
+    if (performance.now() >= deadline && !has("deadline_ignored")) {
+      late();
+      throw new PortError("wait.timeout");
+    }
+    await this.#stream.tick();
+  }
+
+  #requireOpen(): void {
+    if (this.#stream.isClosed) throw new PortError("pipe.closed");
+    if (this.#fault !== undefined) throw new PortError(this.#fault);
+    if (this.#hasEnded) throw new PortError("pipe.ended");
+    const { gone } = this.#stream;
+    if (gone !== undefined) throw gone;
+  }
+
+  /** The cancel that is owed. [pipe.owed] */
+  #cancels(): Uint8Array[] {
+    return this.#owed === undefined ? [] : [frameOf(this.#owed, LAST | CANCEL, [])];
+  }
+
+  /** Frames that the peer takes. [stream.largest] */
+  #cut(message: Outgoing): Uint8Array[] {
+    const payload = fromHex(message.hex);
+    const most = this.#stream.largest - HEADER;
+    if (payload.length <= most) return [frameOf(message, WHOLE, payload)];
+    const all = new Uint8Array(PREAMBLE + payload.length);
+    new DataView(all.buffer).setBigUint64(0, BigInt(payload.length), true);
+    all.set(payload, PREAMBLE);
+    const frames: Uint8Array[] = [];
+    for (let at = 0; at < all.length; at += most) {
+      const flags = (at === 0 ? FIRST : 0) | (at + most >= all.length ? LAST : 0);
+      frames.push(frameOf(message, flags, all.subarray(at, at + most)));
+    }
+    return frames;
+  }
+
+  end(): void {
+    if (this.#hasEnded || this.#stream.isClosed) return;
+    this.#hasEnded = true;
+    const { gone } = this.#stream;
+    if (gone?.code === "peer.closed") return;
+    if (gone !== undefined) throw gone;
+    const end = { kind: END, codec: 0, tag: 0, hex: "" };
+    for (const frame of [...this.#cancels(), frameOf(end, 0, [])]) {
+      this.#stream.frame(frame, frame[4]!);
+    }
+    if (has("end_closes")) this.#stream.close();
+  }
+
+  close(): void {
+    this.#stream.close();
+  }
+}
+
+/** A frame as it is sent. [stream.frames] */
+function frameOf(
+  { kind, codec, tag }: Outgoing,
+  flags: number,
+  payload: ArrayLike<number>,
+): Uint8Array {
+  const extent = roundUp(HEADER + payload.length);
+  const bytes = new Uint8Array(has("fill_missing") ? HEADER + payload.length : extent);
+  const view = new DataView(bytes.buffer);
+  if (has("fill_odd")) bytes.fill(0xee, HEADER);
+  view.setUint32(0, payload.length, true);
+  bytes.set([kind, flags, codec], 4);
+  view.setUint32(8, tag, true);
+  bytes.set(payload, HEADER);
+  return bytes;
+}
+
+function item(kind: number, codec: number, tag: number, payload: Uint8Array): Taken {
+  return { item: { kind, codec, tag, hex: packHex(payload) } };
+}
+
+// The small side of a stream as a testee.
+
+/** The stream, with whatever fault it was given; it waits for no preface when it is opened. */
+export const smallStream: Adapter = {
+  ...small,
+  hello: {
+    ...small.hello,
+    name: "Small stream",
+    nouns: ["stream"],
+    roles: ["port"],
+    carriers: ["stream"],
+    waits: ["event"],
+    lacks: ["values"],
+    streams: { transports: ["unix", "tcp", "fifo"], waits: ["event"] },
+  },
+  open: () => undefined,
+  openStream,
+};
+
+async function openStream(transport: Transport, opening: Opening): Promise<Session> {
+  const { largest, window, limit } = opening;
+  const stream = new SmallStream(await connect(transport), { largest: largest!, window: window! });
+  const port = new SmallStreamPort(stream, limit ?? 4096);
+  return {
+    read: (timeoutMs) => port.read(timeoutMs),
+    write: (message, timeoutMs) => port.write(message, timeoutMs),
+    end: () => port.end(),
+    close: () => port.close(),
+  };
+}
+
+async function connect(transport: Transport) {
+  if (transport.transport === "unix") {
+    return await Deno.connect({ transport: "unix", path: transport.path });
+  }
+  if (transport.transport === "tcp") {
+    return await Deno.connect({ hostname: "127.0.0.1", port: transport.tcp_port });
+  }
+  const reads = await Deno.open(transport.path);
+  const writes = await Deno.open(transport.path_out, { write: true });
+  let isEnded = false;
+  return {
+    read: (into: Uint8Array) => reads.read(into),
+    write: (bytes: Uint8Array) => writes.write(bytes),
+    closeWrite: () => Promise.resolve(isEnded || (isEnded = true, writes.close())).then(() => {}),
+    close() {
+      if (!isEnded) writes.close();
+      isEnded = true;
+      reads.close();
+    },
+  };
 }

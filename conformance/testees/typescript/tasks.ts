@@ -16,9 +16,8 @@ import {
 import { LostError } from "../../../impl-ts/src/fanout/fanout.ts";
 import type { MailboxReader, MailboxWriter } from "../../../impl-ts/src/mailbox/mailbox.ts";
 import type { Stats, Writer } from "../../../impl-ts/src/mod.ts";
-import { fill, Workload } from "../../kit/workload.ts";
+import { fill, letters, Workload } from "../../kit/live/workload.ts";
 import { Transcript } from "../../kit/crc32.ts";
-import { letters } from "../../kit/letters.ts";
 import type { Failed, Mixing, Ran, Task } from "../../kit/protocol.ts";
 import type { Ends } from "./adapter.ts";
 

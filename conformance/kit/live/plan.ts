@@ -5,13 +5,11 @@
  * @module
  */
 
-import type { Problem } from "../static/difference.ts";
-import { little } from "../reference/bytes.ts";
-import { folded, grow } from "./tree.ts";
-import { fill, Random, Workload } from "./workload.ts";
-import { Transcript } from "./crc32.ts";
-import { letters } from "./letters.ts";
-import type { Ran, Task, Wait } from "./protocol.ts";
+import { little } from "../../reference/bytes.ts";
+import type { Problem } from "../../static/difference.ts";
+import { Transcript } from "../crc32.ts";
+import type { Ran, Task, Wait } from "../protocol.ts";
+import { fill, folded, grow, letters, Random, Workload } from "./workload.ts";
 
 /** One live run, for any two testees. */
 export interface LivePlan {

@@ -5,10 +5,10 @@
  * @module
  */
 
-import { scope } from "../../tools/worker_scope.ts";
-import { recordAt } from "../reference/encode.ts";
-import { fieldOf, sizeOf, valueOf } from "../reference/layout.ts";
 import * as system from "./system.ts";
+import { scope } from "../../../tools/worker_scope.ts";
+import { recordAt } from "../../reference/encode.ts";
+import { fieldOf, sizeOf, valueOf } from "../../reference/layout.ts";
 
 /** What to look for; the words of `control` are those of `CONTROL`. */
 export interface WatchOrder {

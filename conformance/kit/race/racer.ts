@@ -1,12 +1,12 @@
 /**
  * The kit's second thread: it acts on the memory of a testee while the testee is in a call, in
- * loops that nothing interrupts. What it is to do is an order of `race_orders.ts`.
+ * loops that nothing interrupts. What it is to do is an order of `orders.ts`.
  *
  * @module
  */
 
-import type { Order } from "./race_orders.ts";
-import { Trouble } from "./trouble.ts";
+import { Trouble } from "../trouble.ts";
+import type { Order } from "./orders.ts";
 
 /** What the kit cannot do on this machine, or to this testee. */
 export class Cannot extends Error {}

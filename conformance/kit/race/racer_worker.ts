@@ -4,9 +4,9 @@
  * @module
  */
 
-import { scope } from "../../tools/worker_scope.ts";
+import { scope } from "../../../tools/worker_scope.ts";
 import { CannotHalt } from "./halter.ts";
-import { carryOut } from "./race_orders.ts";
+import { carryOut } from "./orders.ts";
 import type { RaceJob, RaceMemory } from "./racer.ts";
 
 function wordsOf(memory: RaceMemory): Int32Array {

@@ -6,7 +6,7 @@
  * @module
  */
 
-import type { Slept } from "./arena.ts";
+import type { Slept } from "../arena.ts";
 
 // `open`, `fcntl` and `syscall` are variadic. In the calling conventions of Linux for both
 // processors, whole numbers and pointers that are variadic travel as others do.
