@@ -16,8 +16,7 @@ import type { Level } from "./kit/protocol.ts";
 import { type Group, Runner } from "./kit/runner.ts";
 import { selfTest } from "./kit/self_test.ts";
 import { BRIEF, patience } from "./kit/scripts/windows.ts";
-import { outliveTrouble } from "./kit/trouble.ts";
-import type { Verdict } from "./kit/verdict.ts";
+import { outliveTrouble, type Verdict } from "./kit/verdict.ts";
 
 const USAGE = `Usage: ./millrace conformance [option...]
 

@@ -9,8 +9,7 @@ import { countsText } from "./kit/output.ts";
 import { denoRun, ownPrograms } from "./kit/programs.ts";
 import { Runner } from "./kit/runner.ts";
 import { watchedCase } from "./kit/scripts/watch.ts";
-import { Trouble } from "./kit/trouble.ts";
-import { type KitCase, PASS, type Result, Wrong } from "./kit/verdict.ts";
+import { type KitCase, PASS, type Result, Trouble, Wrong } from "./kit/verdict.ts";
 
 const GOOD = denoRun("broken/broken.ts");
 
@@ -160,7 +159,7 @@ Deno.test("a testee that does not start any more is not started for each case", 
   });
   const collector = new Collector();
   const runner = new Runner(collector);
-  const { Trouble } = await import("./kit/trouble.ts");
+  const { Trouble } = await import("./kit/verdict.ts");
   const connect = () => {
     starts++;
     return Promise.reject(new Trouble("timeout", "no reply within 30.0 s"));

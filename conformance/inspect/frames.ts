@@ -11,8 +11,7 @@
 import { concat } from "../reference/bytes.ts";
 import { CANCEL, EXTENDED, extentOf, FIRST, kindOf, LAST, WHOLE } from "../reference/encode.ts";
 import { fieldOf, limitOf, sizeOf, valueOf } from "../reference/layout.ts";
-import type { Findings } from "./findings.ts";
-import type { Channel, Extension, Frame, Progress } from "./inspection.ts";
+import type { Channel, Extension, Findings, Frame, Progress } from "./inspection.ts";
 import { bitsOf, codecName, kindName, toHexNumber, toPlural } from "./names.ts";
 import { DECODE_MAX, toDate, toPayload, undecodable } from "./payload.ts";
 

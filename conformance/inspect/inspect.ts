@@ -6,8 +6,7 @@
 
 import { get } from "../reference/decode.ts";
 import { limitOf } from "../reference/layout.ts";
-import { Findings } from "./findings.ts";
-import type { Inspection, InspectOptions, Track } from "./inspection.ts";
+import { Findings, type Inspection, type InspectOptions, type Track } from "./inspection.ts";
 import { lookAtMailbox } from "./mailbox.ts";
 import { nameOf } from "./names.ts";
 import { lookAtSegment } from "./segment.ts";

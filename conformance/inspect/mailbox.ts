@@ -6,8 +6,7 @@
 
 import { get } from "../reference/decode.ts";
 import { fieldOf, limitOf, sizeOf, valueOf } from "../reference/layout.ts";
-import type { Findings } from "./findings.ts";
-import type { Mailbox } from "./inspection.ts";
+import type { Findings, Mailbox } from "./inspection.ts";
 import { nameOf, toCount, toPlural } from "./names.ts";
 import { toPayload, undecodable } from "./payload.ts";
 

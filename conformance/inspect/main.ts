@@ -4,14 +4,13 @@
  * @module
  */
 
-import { annotate, formatLines } from "./annotate.ts";
+import { annotate, formatLines } from "./diff.ts";
 import { format, formatVerdict } from "./format.ts";
 import { checkSize, decodeInput, INPUT_MAX, InputError, parseText } from "./input.ts";
 import { inspect } from "./inspect.ts";
 import type { InspectOptions } from "./inspection.ts";
-import { type Options, parseOptions, USAGE } from "./options.ts";
-import { write } from "./output.ts";
-import { watch } from "./watch.ts";
+import { type Options, parseOptions, USAGE, write } from "./options.ts";
+import { watch } from "./live.ts";
 
 /** Runs the tool and returns its exit code. */
 export async function main(args: readonly string[]): Promise<number> {

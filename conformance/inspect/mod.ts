@@ -16,7 +16,7 @@
  * @module
  */
 
-export { annotate, type AnnotateOptions, formatLines, type Line } from "./annotate.ts";
+export { annotate, type AnnotateOptions, formatLines, type Line } from "./diff.ts";
 export { diff, type Difference, differences, type DifferenceSide } from "./diff.ts";
 export { format, type FormatOptions } from "./format.ts";
 export { inspect } from "./inspect.ts";

@@ -106,3 +106,15 @@ function toMoment(text: string | undefined): number | undefined {
   if (Number.isNaN(ms)) throw new InputError(`--at must be a time such as 2026-01-31T12:00Z`);
   return ms;
 }
+
+// What the inspector and `top` print.
+
+/** Writes all of a text, or as much as a reader that goes away early wants. */
+export function write(text: string): void {
+  const bytes = new TextEncoder().encode(text);
+  try {
+    for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+  } catch (error) {
+    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+  }
+}

@@ -8,7 +8,7 @@ import schema from "../protocol/reply.schema.json" with { type: "json" };
 import { Ajv2020 } from "ajv/2020";
 import type { Link } from "./link.ts";
 import { type Command, type Hello, PROTOCOL, type Reply } from "./protocol.ts";
-import { shown, Trouble } from "./trouble.ts";
+import { shown, Trouble } from "./verdict.ts";
 
 // Checks replies against `conformance/protocol/reply.schema.json`, and names what is wrong.
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { Trouble } from "./trouble.ts";
+import { Trouble } from "./verdict.ts";
 
 /** Where commands go and replies come from. */
 export interface Link {

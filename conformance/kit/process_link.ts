@@ -5,7 +5,7 @@
  */
 
 import { Inbox, type Link } from "./link.ts";
-import { shown, Trouble } from "./trouble.ts";
+import { shown, Trouble } from "./verdict.ts";
 
 /** Longest reply; nothing that is asked for comes near it. */
 const LINE_SIZE_MAX = 16 << 20;

@@ -6,8 +6,7 @@
 
 import type { Arena } from "./arena.ts";
 import type { CarrierKind, Hello, Level } from "./protocol.ts";
-import { Trouble } from "./trouble.ts";
-import { type KitCase, type Result, resultOf, type Verdict } from "./verdict.ts";
+import { type KitCase, type Result, resultOf, Trouble, type Verdict } from "./verdict.ts";
 
 /** Cases of one level for one or two testees in one place. */
 export interface Group {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { Trouble } from "./trouble.ts";
+import { Trouble } from "./verdict.ts";
 
 /**
  * Returns what all of them come to, in their order. Where one fails, the others are waited for and

@@ -1,7 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { together } from "./together.ts";
-import { Trouble } from "./trouble.ts";
-import { Wrong } from "./verdict.ts";
+import { Trouble, Wrong } from "./verdict.ts";
 
 Deno.test("together: the results stand in the order of what was begun", async () => {
   const [first, second] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];

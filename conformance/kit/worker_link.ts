@@ -6,7 +6,7 @@
 
 import { type Adapter, Server, type Shared } from "../testees/server.ts";
 import { Inbox, type Link } from "./link.ts";
-import { Trouble } from "./trouble.ts";
+import { Trouble } from "./verdict.ts";
 
 /** A worker that speaks the protocol in objects. */
 export class WorkerLink implements Link {

@@ -12,8 +12,7 @@ import { plan } from "../kit/plan.ts";
 import { killAll } from "../kit/process_link.ts";
 import { endCarriers, ownPrograms } from "../kit/programs.ts";
 import { type Group, Runner } from "../kit/runner.ts";
-import { outliveTrouble } from "../kit/trouble.ts";
-import type { Verdict } from "../kit/verdict.ts";
+import { outliveTrouble, type Verdict } from "../kit/verdict.ts";
 import { type Failure, isFailure, keyOf } from "./judge.ts";
 
 /** What to play. */

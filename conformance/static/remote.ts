@@ -7,7 +7,7 @@
 import { type Connection, patience } from "../kit/connection.ts";
 import type { Bare, Command, Done, Opening, OpenRole, Outgoing, Reply } from "../kit/protocol.ts";
 import type { Gotten, Ran, Taken, TakenMany, Task, Wait, Way } from "../kit/protocol.ts";
-import { Trouble } from "../kit/trouble.ts";
+import { Trouble } from "../kit/verdict.ts";
 import { fromHex, type Run, toHex } from "../reference/bytes.ts";
 import type { Calling, Drained, Item, MessageCase, Payload } from "../reference/case.ts";
 import type { Setting, Settled, Value } from "../reference/case.ts";

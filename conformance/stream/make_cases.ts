@@ -7,8 +7,7 @@
 import { toLines } from "../reference/make_cases.ts";
 import { readLines } from "../static/load.ts";
 import { StreamCases } from "./builder.ts";
-import { arrivalCases } from "./cases_arrival.ts";
-import { creditCases } from "./cases_credit.ts";
+import { arrivalCases, creditCases } from "./cases.ts";
 import type { StreamCase } from "./case.ts";
 
 const FILE = new URL("cases.jsonl", import.meta.url);

@@ -10,7 +10,7 @@ import { stopBundler } from "../../../tools/build_scripts.ts";
 import { CHROMIUM_ARGUMENTS, findChromium, ISOLATION } from "../../../tools/chromium.ts";
 import { requiresAll } from "../../../tools/test_counts.ts";
 import type { Carrier } from "../arena.ts";
-import { Trouble } from "../trouble.ts";
+import { Trouble } from "../verdict.ts";
 import { type Actor, DEATH, type Order, type Report } from "./outpost.ts";
 import { type Host, OutpostArena } from "./outpost_arena.ts";
 import { bundle } from "./outpost_bundle.ts";

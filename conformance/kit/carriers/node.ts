@@ -11,7 +11,7 @@ import { findProgram } from "../../../tools/programs.ts";
 import { requiresAll } from "../../../tools/test_counts.ts";
 import type { Carrier } from "../arena.ts";
 import { ProcessLink } from "../process_link.ts";
-import { Trouble } from "../trouble.ts";
+import { Trouble } from "../verdict.ts";
 import { type Actor, DEATH, type Order, type Report } from "./outpost.ts";
 import { type Host, OutpostArena } from "./outpost_arena.ts";
 import { bundle } from "./outpost_bundle.ts";

@@ -10,8 +10,7 @@ import { fromHex } from "../../reference/bytes.ts";
 import type { Arena, Played, Program } from "../arena.ts";
 import type { Level } from "../protocol.ts";
 import { patience } from "../scripts/windows.ts";
-import { Trouble } from "../trouble.ts";
-import type { KitCase } from "../verdict.ts";
+import { type KitCase, Trouble } from "../verdict.ts";
 import type { Actor, Order, Report } from "./outpost.ts";
 import { bundle } from "./outpost_bundle.ts";
 

@@ -14,7 +14,7 @@ import { threadsOf } from "../race/processors.ts";
 import type { Order } from "../race/orders.ts";
 import { type Race, Racer } from "../race/racer.ts";
 import { Seat } from "../seat.ts";
-import { Trouble } from "../trouble.ts";
+import { Trouble } from "../verdict.ts";
 import { WorkerLink } from "../worker_link.ts";
 import type { MemoryLink } from "./deno.ts";
 import { Engine, GuestLink } from "./wasmtime_engine.ts";

@@ -10,7 +10,7 @@ import { Wasmtime } from "../../../impl-zig/wasmtime_fixture.ts";
 import type { Shared } from "../../testees/server.ts";
 import type { Named } from "../../testees/zig/guest.ts";
 import { WasmtimeGuest } from "../../testees/zig/wasmtime_guest.ts";
-import { Trouble } from "../trouble.ts";
+import { Trouble } from "../verdict.ts";
 import type { MemoryLink } from "./deno.ts";
 
 /** What the fixture of the tests does not need. */

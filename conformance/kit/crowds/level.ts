@@ -18,8 +18,7 @@ import { changeState, recordWord, stateOf } from "../peer.ts";
 import type { Bare, Command, Gotten, Hello, Opening, Place, Ran, Task } from "../protocol.ts";
 import { lacksCarrier, lacksNoun, lacksRole } from "../static_level.ts";
 import { together } from "../together.ts";
-import { Trouble } from "../trouble.ts";
-import { failed, type KitCase, PASS, type Result, Wrong } from "../verdict.ts";
+import { failed, type KitCase, PASS, type Result, Trouble, Wrong } from "../verdict.ts";
 import { type CrowdPlan, Expected, judgeReader, judgeWriter, nextVersion } from "./cases.ts";
 import { type Role, STARTED } from "./cases.ts";
 

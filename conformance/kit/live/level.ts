@@ -13,8 +13,7 @@ import { changeState, controlWord, recordWord, stateOf, type Words } from "../pe
 import type { Hello, Opening, Ran, Task, TreeTask, Wait } from "../protocol.ts";
 import { lacksNoun, lacksOption, lacksRole } from "../static_level.ts";
 import { together } from "../together.ts";
-import { Trouble } from "../trouble.ts";
-import { failed, type KitCase, PASS, type Result, Wrong } from "../verdict.ts";
+import { failed, type KitCase, PASS, type Result, Trouble, Wrong } from "../verdict.ts";
 import { judgePart, type LivePlan, type Part, treeCount } from "./plan.ts";
 import { Random } from "./workload.ts";
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { Trouble } from "../trouble.ts";
+import { Trouble } from "../verdict.ts";
 import type { Order } from "./orders.ts";
 
 /** What the kit cannot do on this machine, or to this testee. */

@@ -18,8 +18,7 @@ import type { Connection } from "../connection.ts";
 import { CONTROL, type Seen, type WatchOrder } from "../race/file_watcher.ts";
 import { recordWord } from "../peer.ts";
 import type { Opening } from "../protocol.ts";
-import { Trouble } from "../trouble.ts";
-import { type KitCase, Wrong } from "../verdict.ts";
+import { type KitCase, Trouble, Wrong } from "../verdict.ts";
 import { lacksBlocking, lacksScript, played, requireWord, throwProblems } from "./stage.ts";
 import { rest } from "./watch.ts";
 

@@ -19,8 +19,7 @@ import { type Connection, patience as ofReplies } from "../connection.ts";
 import { Random } from "../live/workload.ts";
 import type { Hello, Opening, TransportKind } from "../protocol.ts";
 import { played, strictly, throwProblems } from "../scripts/stage.ts";
-import { Trouble } from "../trouble.ts";
-import { type KitCase, Wrong } from "../verdict.ts";
+import { type KitCase, Trouble, Wrong } from "../verdict.ts";
 import { openDock, type Wire } from "./dock.ts";
 import { lacksStreams } from "./static.ts";
 

@@ -37,13 +37,12 @@ import {
   writeMessage,
 } from "../../../impl-ts/src/more/raw.ts";
 import { revive } from "../../../impl-ts/src/more/revive.ts";
-import { properties, propertyEnd } from "./properties.ts";
+import { fanoutEnd, fanouts, properties, propertyEnd } from "./many.ts";
 import type { Failed, Hello, Opening, Outgoing, Taken, Wait } from "../../kit/protocol.ts";
 import { fromHex } from "../../reference/bytes.ts";
 import type { MessageCase } from "../../reference/case.ts";
 import { type Adapter, packHex, type Session } from "../server.ts";
 import { Calls } from "./calls.ts";
-import { fanoutEnd, fanouts } from "./fanouts.ts";
 import { runMailbox, runPipe } from "./tasks.ts";
 
 const TEXT = 1;

@@ -14,8 +14,7 @@ import type { Opening } from "../../kit/protocol.ts";
 import type { Session } from "../server.ts";
 import { codecOf, type Ends, failureOf, mailboxReader } from "./adapter.ts";
 import { mailboxWriter, PipeSession } from "./adapter.ts";
-import { fanoutEnd, fanouts } from "./fanouts.ts";
-import { properties, propertyEnd } from "./properties.ts";
+import { fanoutEnd, fanouts, properties, propertyEnd } from "./many.ts";
 
 /** Opens or makes the file at a path. */
 export function openFile(path: string, opening: Opening): Session {

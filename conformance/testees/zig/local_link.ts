@@ -5,7 +5,7 @@
  */
 
 import type { Link } from "../../kit/link.ts";
-import { Trouble } from "../../kit/trouble.ts";
+import { Trouble } from "../../kit/verdict.ts";
 import { Guest, LONE_SIZE } from "./guest.ts";
 
 const PAGE = 65_536;
