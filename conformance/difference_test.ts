@@ -3,8 +3,7 @@
 
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { inFolder, kit, kitReport } from "./kit_fixture.ts";
-import { namedBy } from "./static/blame.ts";
-import { compare, differentBytes } from "./static/difference.ts";
+import { compare, differentBytes, namedBy } from "./static/difference.ts";
 import { denoRun } from "./kit/programs.ts";
 
 const message = { kind: 1, codec: 0, tag: 0, hex: "00 01 02" };

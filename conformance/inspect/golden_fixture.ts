@@ -1,7 +1,7 @@
 // The memories of `golden/`, and, when it is run, what the inspector prints of them.
 
 import { extended, firstOf, part, pattern, pipe, rungBits } from "../reference/builder.ts";
-import { property } from "../reference/builder_property.ts";
+import { property } from "../reference/builder_many.ts";
 import { stateAt, utf8, whole } from "../reference/builder.ts";
 import {
   buildFrame,

@@ -2,7 +2,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { pattern, pipe, utf8, whole } from "../reference/builder.ts";
-import { property } from "../reference/builder_property.ts";
+import { property } from "../reference/builder_many.ts";
 import { buildFrame, buildMailbox, put } from "../reference/encode.ts";
 import { RingTaker } from "../reference/decode.ts";
 import { type LiveMemory, snapshotMailbox, snapshotSegment } from "./live.ts";

@@ -4,8 +4,7 @@
  * @module
  */
 
-import { namedBy } from "../static/blame.ts";
-import type { Problem } from "../static/difference.ts";
+import { namedBy, type Problem } from "../static/difference.ts";
 import type { Hello, Level } from "./protocol.ts";
 
 // What a testee did wrong as a program, whatever its port does.

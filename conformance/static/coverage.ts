@@ -6,6 +6,9 @@
 
 import { type Clause, readClauses } from "../../tools/clauses.ts";
 import { type Case, isInvalid, type Result, type Value } from "../reference/case.ts";
+import { readLines } from "./load.ts";
+
+const EXCEPTIONS = new URL("../exceptions.jsonl", import.meta.url);
 
 /** A duty that no static case can show, and why. */
 export interface Exception {
@@ -31,19 +34,15 @@ export function loadClauses(): Clause[] {
   );
 }
 
-/** The exceptions as they are checked in. */
+/** The exceptions of duties as they are checked in. */
 export function loadExceptions(): Exception[] {
-  return loadFile().exceptions;
+  return readLines<Exception | { code: string }>(EXCEPTIONS).filter((each) => "clause" in each);
 }
 
 /** The reason codes that no static case can show. */
 export function loadReasonExceptions(): string[] {
-  return loadFile().reason_codes.map(({ code }) => code);
-}
-
-function loadFile(): { exceptions: Exception[]; reason_codes: { code: string }[] } {
-  const file = new URL("../exceptions.json", import.meta.url);
-  return JSON.parse(Deno.readTextFileSync(file));
+  return readLines<Exception | { code: string }>(EXCEPTIONS)
+    .flatMap((each) => "code" in each ? [each.code] : []);
 }
 
 /** Each MUST needs a valid and an invalid case, or else an exception; and never both. */
@@ -64,15 +63,15 @@ export function cover(
   }
   const excepted = new Set<string>();
   for (const { clause } of exceptions) {
-    if (!known.has(clause)) problems.push(`exceptions.json: [${clause}] is no clause`);
-    if (excepted.has(clause)) problems.push(`exceptions.json: [${clause}] stands there twice`);
+    if (!known.has(clause)) problems.push(`exceptions.jsonl: [${clause}] is no clause`);
+    if (excepted.has(clause)) problems.push(`exceptions.jsonl: [${clause}] stands there twice`);
     excepted.add(clause);
   }
   const must = clauses.filter(({ keyword }) => keyword.startsWith("MUST"));
   const duties = new Set(must.map(({ id }) => id));
   for (const clause of excepted) {
     if (known.has(clause) && !duties.has(clause)) {
-      problems.push(`exceptions.json: [${clause}] is no MUST`);
+      problems.push(`exceptions.jsonl: [${clause}] is no MUST`);
     }
   }
   let covered = 0;
@@ -80,7 +79,7 @@ export function cover(
     const shown = valid.has(id) && invalid.has(id);
     if (shown) covered++;
     if (shown && excepted.has(id)) {
-      problems.push(`exceptions.json: [${id}] has become unnecessary`);
+      problems.push(`exceptions.jsonl: [${id}] has become unnecessary`);
     }
     if (shown || excepted.has(id)) continue;
     const missing = ["valid", "invalid"].filter((kind) =>

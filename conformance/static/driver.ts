@@ -21,8 +21,7 @@ import type {
   Setting,
   Settled,
 } from "../reference/case.ts";
-import { get, MailboxTaker, ringPlace, RingTaker } from "../reference/decode.ts";
-import { FanoutTaker } from "../reference/decode_fanout.ts";
+import { FanoutTaker, get, MailboxTaker, ringPlace, RingTaker } from "../reference/decode.ts";
 import { descriptorAt } from "../reference/encode.ts";
 import { compare, compareAll, compareBytes, type Problem, within } from "./difference.ts";
 import type { Resolved } from "./load.ts";

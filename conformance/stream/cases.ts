@@ -4,9 +4,8 @@
  * @module
  */
 
-import { fromChapter } from "../reference/chapter.ts";
+import { flagOf, fromChapter, limitOf, reasonOf } from "../reference/layout.ts";
 import { kindOf, LAST } from "../reference/encode.ts";
-import { flagOf, limitOf, reasonOf } from "../reference/layout.ts";
 import { arrive, at, BEHIND, bytes, chunks, CLOSED, credit, drained, END } from "./builder.ts";
 import { fail, field, frame, HI, message, preface, read, report, SMALL } from "./builder.ts";
 import { stated, type StreamCases, take, taken, text, upTo } from "./builder.ts";

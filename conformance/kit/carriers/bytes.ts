@@ -6,9 +6,8 @@
 
 import type { Arena, Carrier, Program } from "../arena.ts";
 import type { Connection } from "../connection.ts";
-import type { Link } from "../link.ts";
+import { type Link, Seat } from "../link.ts";
 import { ProcessLink } from "../process_link.ts";
-import { Seat } from "../seat.ts";
 import { WorkerLink } from "../worker_link.ts";
 
 /** Memory of carrier `bytes`. */

@@ -9,8 +9,7 @@ import type { Connection } from "../connection.ts";
 import { threadsOf } from "../race/processors.ts";
 import type { Order } from "../race/orders.ts";
 import { type Race, Racer } from "../race/racer.ts";
-import { Seat } from "../seat.ts";
-import type { Link } from "../link.ts";
+import { type Link, Seat } from "../link.ts";
 import type { Shared } from "../../testees/server.ts";
 import { WorkerLink } from "../worker_link.ts";
 

@@ -12,7 +12,7 @@ import { ProcessLink } from "../process_link.ts";
 import { threadsOf } from "../race/processors.ts";
 import type { Order } from "../race/orders.ts";
 import { type Race, Racer } from "../race/racer.ts";
-import { Seat } from "../seat.ts";
+import { Seat } from "../link.ts";
 import * as system from "../race/system.ts";
 
 const FUTEX = 2;

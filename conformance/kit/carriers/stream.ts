@@ -7,7 +7,7 @@
 import type { Arena, Carrier, Program } from "../arena.ts";
 import type { Connection } from "../connection.ts";
 import { ProcessLink } from "../process_link.ts";
-import { Seat } from "../seat.ts";
+import { Seat } from "../link.ts";
 
 /** Streams over sockets and FIFOs, on systems that have such files. */
 export const stream: Carrier = {

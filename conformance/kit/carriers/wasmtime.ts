@@ -13,7 +13,7 @@ import type { Connection } from "../connection.ts";
 import { threadsOf } from "../race/processors.ts";
 import type { Order } from "../race/orders.ts";
 import { type Race, Racer } from "../race/racer.ts";
-import { Seat } from "../seat.ts";
+import { Seat } from "../link.ts";
 import { Trouble } from "../verdict.ts";
 import { WorkerLink } from "../worker_link.ts";
 import type { MemoryLink } from "./deno.ts";

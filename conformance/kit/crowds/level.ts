@@ -5,8 +5,7 @@
  */
 
 import { ATTACHED, VACANT } from "../../reference/builder.ts";
-import { recordOf } from "../../reference/builder_fanout.ts";
-import { property } from "../../reference/builder_property.ts";
+import { property, recordOf } from "../../reference/builder_many.ts";
 import { fromHex, toHex } from "../../reference/bytes.ts";
 import { buildSegment, failed as failedState, NOBODY } from "../../reference/encode.ts";
 import { fieldOf, limitOf, valueOf } from "../../reference/layout.ts";

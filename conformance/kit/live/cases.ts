@@ -12,7 +12,7 @@ import { limitOf, valueOf } from "../../reference/layout.ts";
 import { compare, type Problem } from "../../static/difference.ts";
 import { answerOf, RemoteSession } from "../../static/remote.ts";
 import type { Arena, Field } from "../arena.ts";
-import { RICH, SHARED } from "../cbor_values.ts";
+import { RICH, SHARED } from "../scripts/cbor.ts";
 import type { Hello, Opening } from "../protocol.ts";
 import { lacksNoun, lacksRole } from "../static_level.ts";
 import { together } from "../together.ts";

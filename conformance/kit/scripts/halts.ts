@@ -7,8 +7,8 @@
 
 import { ATTACHED, CLOSED, drained, firstOf, message, part } from "../../reference/builder.ts";
 import { pattern, type Pipe, pipe, text, utf8, VACANT, whole } from "../../reference/builder.ts";
-import { gives, property, SLOT_COUNT, type SlotPlan } from "../../reference/builder_property.ts";
-import { text as textProperty } from "../../reference/builder_property.ts";
+import { gives, property, SLOT_COUNT, type SlotPlan } from "../../reference/builder_many.ts";
+import { text as textProperty } from "../../reference/builder_many.ts";
 import { toHex } from "../../reference/bytes.ts";
 import type { Item } from "../../reference/case.ts";
 import { buildFrame, buildSegment, type FramePlan, put, recordAt } from "../../reference/encode.ts";

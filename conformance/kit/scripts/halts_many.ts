@@ -6,7 +6,7 @@
 
 import { ATTACHED, drained, endFrame, pattern, text, utf8 } from "../../reference/builder.ts";
 import { VACANT, whole } from "../../reference/builder.ts";
-import { fanout, joined, JOINING, numbered } from "../../reference/builder_fanout.ts";
+import { fanout, joined, JOINING, numbered } from "../../reference/builder_many.ts";
 import { failed } from "../../reference/encode.ts";
 import { limitOf, valueOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";

@@ -6,8 +6,8 @@
 
 import { ATTACHED, CLOSED, drained, message, pattern, type Pipe } from "../../reference/builder.ts";
 import { text as textFanouts, VACANT, whole } from "../../reference/builder.ts";
-import { type Fanout, fanout, joined, recordOf } from "../../reference/builder_fanout.ts";
-import { gives, type Property, property, sets, text } from "../../reference/builder_property.ts";
+import { type Fanout, fanout, gives, joined, type Property } from "../../reference/builder_many.ts";
+import { property, recordOf, sets, text } from "../../reference/builder_many.ts";
 import { fromHex, toHex } from "../../reference/bytes.ts";
 import type { Result } from "../../reference/case.ts";
 import { buildFrame, failed, type FramePlan } from "../../reference/encode.ts";

@@ -12,7 +12,7 @@ import type { Drained, Item, Payload } from "../../reference/case.ts";
 import { extentOf, failed } from "../../reference/encode.ts";
 import { valueOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
-import { RICH, SHARED } from "../cbor_values.ts";
+import { RICH, SHARED } from "./cbor.ts";
 import { changeState } from "../peer.ts";
 import { readAll, type ReadingWay, readingWays } from "./races.ts";
 import { counted, listed, type Script, Stage } from "./stage.ts";

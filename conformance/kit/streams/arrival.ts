@@ -12,7 +12,7 @@ import { bytes, chunks, count, END, frame, HI, message, preface } from "../../st
 import { report, SMALL, stated, text } from "../../stream/builder.ts";
 import { valueOf } from "../../reference/layout.ts";
 import type { Arena } from "../arena.ts";
-import { RICH } from "../cbor_values.ts";
+import { RICH } from "../scripts/cbor.ts";
 import { lacksOption } from "../static_level.ts";
 import { Random } from "../live/workload.ts";
 import { during, patience, places, readBefore, sizeOfPart, sleep } from "./stage.ts";

@@ -5,9 +5,8 @@ import { answers, calls, CANCELS, cut, FIRST_AT, frame, MORE, port } from "../bu
 import { refuses, returns, sends, serving, VALUES, wrote } from "../builder_call.ts";
 import { toHex } from "../bytes.ts";
 import type { Change, Item, Operation, Setting, Settled, Value, Wanted } from "../case.ts";
-import { fromChapter, mustHold } from "../chapter.ts";
+import { fieldOf, fromChapter, limitOf, mustHold, reasonOf } from "../layout.ts";
 import { buildFrame, CANCEL, type FramePlan, kindOf, LAST } from "../encode.ts";
-import { fieldOf, limitOf, reasonOf } from "../layout.ts";
 import { entryAt } from "../values.ts";
 
 /** All cases of this noun. */

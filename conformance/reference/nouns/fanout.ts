@@ -3,8 +3,8 @@
 import { ATTACHED, bellIs, bellIsNot, bytesOf, Cases, CLOSED, drained } from "../builder.ts";
 import { endFrame, field, firstOf, member, message, pad, pattern, setState } from "../builder.ts";
 import { stateIs, text, utf8, VACANT, whole } from "../builder.ts";
-import { controlIs, ends, fanout, joined, JOINING, publishes, reads } from "../builder_fanout.ts";
-import { recordIs, recordOf, stores, storesHead, writes } from "../builder_fanout.ts";
+import { controlIs, ends, fanout, joined, JOINING, publishes, reads } from "../builder_many.ts";
+import { recordIs, recordOf, stores, storesHead, writes } from "../builder_many.ts";
 import { type Run, toImage, word } from "../bytes.ts";
 import type { Operation } from "../case.ts";
 import { buildSegment, descriptorAt, failed, kindOf, NOBODY, recordAt } from "../encode.ts";

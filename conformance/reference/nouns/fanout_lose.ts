@@ -2,11 +2,11 @@
 
 import { ATTACHED, bytesOf, type Cases, CLOSED, drained, endFrame, field } from "../builder.ts";
 import { member, message, pattern, stateIs, text, VACANT, whole } from "../builder.ts";
-import { controlIs, fanout, joined, numbered, publishes, reads } from "../builder_fanout.ts";
-import { stores, texts, writes } from "../builder_fanout.ts";
+import { controlIs, fanout, joined, numbered, publishes, reads, stores } from "../builder_many.ts";
+import { texts, writes } from "../builder_many.ts";
 import { fromHex, type Run, toHex, word } from "../bytes.ts";
 import type { MessageCase, Operation } from "../case.ts";
-import { fromChapter } from "../chapter.ts";
+import { fromChapter } from "../layout.ts";
 import { failed, type FramePlan, kindOf, recordAt } from "../encode.ts";
 
 const STATES = [VACANT, ATTACHED, ATTACHED];

@@ -4,10 +4,9 @@ import { bytesOf, Cases, drained, endFrame, extended, faults, field, firstOf } f
 import { member, message, pad, part, pattern, pipe, type PipePlan, reading } from "../builder.ts";
 import { reads, text, utf8, whole, writersPipe, writing } from "../builder.ts";
 import type { Change, Expectation } from "../case.ts";
-import { fromChapter, place } from "../chapter.ts";
+import { flagOf, fromChapter, limitOf, place } from "../layout.ts";
 import { buildExtension, CANCEL, FIRST, type FramePlan, kindOf, LAST, put } from "../encode.ts";
 import { TOTAL_UNKNOWN, WHOLE } from "../encode.ts";
-import { flagOf, limitOf } from "../layout.ts";
 
 const HI = text("hi", 5);
 const JSON_CODEC = 2;

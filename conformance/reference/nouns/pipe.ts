@@ -6,7 +6,7 @@ import { pattern, pipe, reading, reads, setState, stateIs, store, text, utf8 } f
 import { VACANT, whole, writersPipe, writing } from "../builder.ts";
 import { toHex, toImage, word } from "../bytes.ts";
 import type { Drained, Item, Operation, Setting } from "../case.ts";
-import { fromChapter, mustHold } from "../chapter.ts";
+import { fromChapter, mustHold } from "../layout.ts";
 import { buildFrame, buildSegment, CANCEL, type ChannelPlan, descriptorAt } from "../encode.ts";
 import { failed, fillRing, type FramePlan, kindOf, LAST, recordAt } from "../encode.ts";
 import { addAnswers, addUnknown } from "./pipe_answer.ts";

@@ -2,15 +2,13 @@
 
 import { ATTACHED, bellIs, bellIsNot, Cases, CLOSED, field, imageIs, member } from "../builder.ts";
 import { rungIs, setState, stateIs, VACANT } from "../builder.ts";
-import { areasAre, getting, gives, type Property, property } from "../builder_property.ts";
-import { propertyOf, type PropertyPlan, sets, setting, slotIs } from "../builder_property.ts";
-import { slotIsBlank, type SlotPlan, text, versionIs, watch } from "../builder_property.ts";
-import { watchersAre } from "../builder_property.ts";
+import { areasAre, getting, gives, type Property, property, propertyOf } from "../builder_many.ts";
+import { type PropertyPlan, sets, setting, slotIs, slotIsBlank } from "../builder_many.ts";
+import { type SlotPlan, text, versionIs, watch, watchersAre } from "../builder_many.ts";
 import { toHex, toImage } from "../bytes.ts";
 import type { Expectation, Expected, Operation, Setting, Wanted } from "../case.ts";
-import { fromChapter, mustHold } from "../chapter.ts";
+import { fromChapter, limitOf, mustHold, valueOf } from "../layout.ts";
 import { buildSegment, type ChannelPlan, failed, NOBODY, type SegmentPlan } from "../encode.ts";
-import { limitOf, valueOf } from "../layout.ts";
 
 const TEXT = valueOf("codec", "text");
 const JSON_TEXT = valueOf("codec", "json");

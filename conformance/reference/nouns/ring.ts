@@ -6,7 +6,7 @@ import { recordIs, stateAt, stateIs, store, text, VACANT, whole, writersPipe } f
 import { writing } from "../builder.ts";
 import { fromHex, type Run, toHex, toImage, word } from "../bytes.ts";
 import type { Operation } from "../case.ts";
-import { fromChapter, place } from "../chapter.ts";
+import { fromChapter, place } from "../layout.ts";
 import { buildSegment, failed, fillRing, type Placed, put, recordAt } from "../encode.ts";
 
 const CONTROL = "ring_control";

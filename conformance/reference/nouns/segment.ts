@@ -3,13 +3,12 @@
 import { ATTACHED, bellIs, bellIsNot, Cases, CLOSED, drained, field, imageIs } from "../builder.ts";
 import { member, message, pipe, reading, rungIs, setRecord, stateIs, text } from "../builder.ts";
 import { VACANT, whole } from "../builder.ts";
-import { areasAre, property } from "../builder_property.ts";
+import { areasAre, property } from "../builder_many.ts";
 import { toImage, word } from "../bytes.ts";
 import type { Expected, Operation, Setting } from "../case.ts";
-import { fromChapter, mustHold } from "../chapter.ts";
+import { fieldOf, fromChapter, mustHold } from "../layout.ts";
 import { buildSegment, type ChannelPlan, descriptorAt, failed, fillRing } from "../encode.ts";
 import { NOBODY, put, recordAt, type SegmentPlan } from "../encode.ts";
-import { fieldOf } from "../layout.ts";
 import { addStates } from "./segment_state.ts";
 import { addVacate } from "./vacate.ts";
 

@@ -4,8 +4,8 @@ import { ATTACHED, bellIs, bellIsNot, bytesOf, Cases, CLOSED, controlIs } from "
 import { drained, endFrame, field, firstOf, member, message, pipe, reading } from "../builder.ts";
 import { recordIs, rungBits, rungIs, setRecord, setState, stateAt, stateIs } from "../builder.ts";
 import { store, text, utf8, VACANT, whole, writersPipe, writing } from "../builder.ts";
-import { attaches, DEAD, GENERATION, leaves, next, portOf, read } from "../builder_vacate.ts";
-import { still, take, using, vacate } from "../builder_vacate.ts";
+import { attaches, DEAD, GENERATION, leaves, next, portOf, read, still } from "../builder_call.ts";
+import { take, using, vacate } from "../builder_call.ts";
 import type { Expected, Operation, Wanted } from "../case.ts";
 import { type ChannelPlan, descriptorAt, failed, type FramePlan, NOBODY } from "../encode.ts";
 import { type Placed, put, recordAt } from "../encode.ts";
