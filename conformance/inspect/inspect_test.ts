@@ -5,7 +5,9 @@ import { endFrame, extended, firstOf, part, pattern, pipe } from "../reference/b
 import { rungBits, stateAt, utf8, whole } from "../reference/builder.ts";
 import { buildMailbox, buildSegment, type FramePlan, NOBODY, put } from "../reference/encode.ts";
 import { recordAt, TOTAL_UNKNOWN } from "../reference/encode.ts";
-import { figuresOf, look, view } from "../top/look.ts";
+import { look } from "../top/look.ts";
+import { figuresOf } from "../top/rates.ts";
+import { view } from "../top/view.ts";
 import { brokenPort, makeGolden, NOW, twoPipes, waitingPipe } from "./golden_fixture.ts";
 import { annotate, diff, differences, format, formatLines, inspect } from "./mod.ts";
 import { USAGE } from "./options.ts";

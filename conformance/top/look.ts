@@ -7,10 +7,10 @@
  * @module
  */
 
-import { InputError } from "../inspect/input.ts";
 import { Findings } from "../inspect/inspection.ts";
+import { InputError } from "../inspect/input.ts";
 import type { LiveMemory } from "../inspect/live.ts";
-import { nameOf, toCount } from "../inspect/names.ts";
+import { nameOf } from "../inspect/names.ts";
 import { lookAtSegment } from "../inspect/segment.ts";
 import { number } from "../reference/bytes.ts";
 import { get } from "../reference/decode.ts";
@@ -18,7 +18,7 @@ import { descriptorAt, extentOf } from "../reference/encode.ts";
 import { fieldOf, flagOf, limitOf, sizeOf, valueOf } from "../reference/layout.ts";
 
 /** An endpoint at one moment. */
-interface EndpointLook {
+export interface EndpointLook {
   index: number;
   state: string;
   /** Why it failed; null where it has not. */
@@ -29,7 +29,7 @@ interface EndpointLook {
 }
 
 /** A ring at one moment. */
-interface RingLook {
+export interface RingLook {
   capacity: number;
   tail: number;
   head: number;
@@ -44,7 +44,7 @@ interface RingLook {
 }
 
 /** A channel at one moment. */
-interface ChannelLook {
+export interface ChannelLook {
   index: number;
   kind: string;
   /** Endpoints; null where there is none, or any. */
@@ -210,121 +210,4 @@ function count(bytes: Uint8Array, now: number): { messages: number; oldest: numb
 /** [frame.time] */
 function waited(time: number, now: number): number {
   return Math.max(0, Number(BigInt.asIntN(32, BigInt(Math.trunc(now * 1000)) - BigInt(time))));
-}
-
-// What has passed between two looks at a segment. See `spec/meter.md`.
-
-/** A look, and what has passed since the one before. */
-export interface Figures extends Look {
-  /** Seconds between the two; null at the first look. */
-  seconds: number | null;
-  /** Of each channel: bytes a second; null where there is no such figure. */
-  rates: { written: number | null; read: number | null }[];
-  /** Of each endpoint: how often it was rung in a second. */
-  rings: (number | null)[];
-}
-
-/** [meter.outside_rate] */
-export function figuresOf(now: Look, before: Look | undefined): Figures {
-  const seconds = before === undefined ? null : (now.at - before.at) / 1000;
-  const isSame = (index: number | null) =>
-    index !== null &&
-    before?.endpoints[index]?.generation === now.endpoints[index]?.generation;
-  const rate = (to: number | undefined, from: number | undefined, owner: number | null) => {
-    if (to === undefined || from === undefined || !seconds || !isSame(owner)) return null;
-    return ((to - from) >>> 0) / seconds;
-  };
-  return {
-    ...now,
-    seconds,
-    rates: now.channels.map(({ index, ring, writer, reader }) => {
-      const last = before?.channels[index]?.ring;
-      return {
-        written: rate(ring?.tail, last?.tail, writer),
-        read: rate(ring?.head, last?.head, reader),
-      };
-    }),
-    rings: now.endpoints.map(({ index, bell }) =>
-      rate(bell, before?.endpoints[index]?.bell, index)
-    ),
-  };
-}
-
-// The figures of a segment as a person reads them.
-
-/** The figures as lines of text. */
-export function view(figures: Figures, name: string): string {
-  const { shape, size, endpoints, channels } = figures;
-  const ends = [
-    ["endpoint", "state", "generation", "rings/s", "owner"],
-    ...endpoints.map((each) => endpointRow(each, figures.rings[each.index] ?? null)),
-  ];
-  const ways = [
-    ["channel", "way", "written/s", "read/s", "queue", "of", "messages", "oldest", ""],
-    ...channels.map((each) => channelRow(each, figures)),
-  ];
-  return [`${name}: ${shape}, ${toCount(size)} bytes`, "", ...table(ends), "", ...table(ways), ""]
-    .join("\n");
-}
-
-function endpointRow(
-  { index, state, reason, generation, agent }: EndpointLook,
-  rings: number | null,
-): string[] {
-  const owner = agent === 0 ? "" : String(agent);
-  const why = reason === null ? state : `${state}: ${reason}`;
-  return [String(index), why, String(generation), rings === null ? "-" : rounded(rings), owner];
-}
-
-function channelRow(channel: ChannelLook, { rates }: Figures): string[] {
-  const { index, kind, writer, reader, fault, ring } = channel;
-  const way = `${writer ?? "any"} to ${reader ?? "any"}`;
-  if (ring === null) return [String(index), way, "", "", "", "", "", "", fault ?? kind];
-  const { written, read } = rates[index]!;
-  return [
-    String(index),
-    way,
-    bytes(written),
-    bytes(read),
-    ring.used === null ? "?" : toCount(ring.used),
-    toCount(ring.capacity),
-    ring.messages === null ? "?" : toCount(ring.messages),
-    ring.oldest_us === null ? "" : time(ring.oldest_us),
-    notes(ring.used, ring.reader_asks, ring.writer_asks),
-  ];
-}
-
-/** What keeps the ends of a ring from going on. */
-function notes(used: number | null, readerAsks: boolean, writerAsks: boolean): string {
-  if (used === null) return "its cursors cannot be right";
-  const all = [readerAsks ? "reader waits" : "", writerAsks ? "writer waits for room" : ""];
-  return all.filter((each) => each !== "").join(", ");
-}
-
-function bytes(rate: number | null): string {
-  if (rate === null) return "-";
-  const steps = [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]] as const;
-  for (const [unit, step] of steps) if (rate >= step) return `${rounded(rate / step)} ${unit}`;
-  return `${rounded(rate)} B`;
-}
-
-function time(us: number): string {
-  const steps = [["s", 1e6], ["ms", 1e3]] as const;
-  for (const [unit, step] of steps) if (us >= step) return `${rounded(us / step)} ${unit}`;
-  return `${us} us`;
-}
-
-/** Three digits, as far as they matter. */
-function rounded(value: number): string {
-  return value >= 100 ? toCount(Math.round(value)) : String(Number(value.toPrecision(3)));
-}
-
-/** Columns of one width; the last one may be as long as it likes. */
-function table(rows: string[][]): string[] {
-  const widths = rows[0]!.map((_, column) =>
-    Math.max(...rows.map((row) => [...row[column]!].length))
-  );
-  return rows.map((row) =>
-    row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd()
-  );
 }

@@ -5,9 +5,12 @@
  */
 
 import { checkSize, InputError } from "../inspect/input.ts";
-import { clip, ENTER, HOME, LEAVE, type LiveMemory, sleep } from "../inspect/live.ts";
+import type { LiveMemory } from "../inspect/live.ts";
 import { write } from "../inspect/options.ts";
-import { figuresOf, type Look, look, view } from "./look.ts";
+import { clip, ENTER, HOME, LEAVE, sleep } from "../inspect/live.ts";
+import { type Look, look } from "./look.ts";
+import { figuresOf } from "./rates.ts";
+import { view } from "./view.ts";
 
 const USAGE = `Usage: ./millrace top [option...] FILE
 

@@ -8,7 +8,9 @@ import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import type { LiveMemory } from "../inspect/live.ts";
 import { pipe, whole } from "../reference/builder.ts";
 import { buildFrame, buildSegment, failed, NOBODY, put, recordAt } from "../reference/encode.ts";
-import { type Figures, figuresOf, look, view } from "./look.ts";
+import { look } from "./look.ts";
+import { type Figures, figuresOf } from "./rates.ts";
+import { view } from "./view.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 /** Only a hang takes so long. */
