@@ -32,14 +32,15 @@ import {
   isAwaiting,
   isTurnOver,
   lookOut,
-  noteDelivered,
   type PortDelivery,
+  Tuned,
 } from "../port/delivery.ts";
 import { PortEvent } from "../port/events.ts";
 import { Head } from "../ring/frame.ts";
 import { Bit, load } from "../ring/side.ts";
 import { Callee, isMark, strayError } from "./callee.ts";
 import { Caller, lateError, type OwnCall } from "./caller.ts";
+import { turn } from "../wait/loop.ts";
 import { CallError } from "./error.ts";
 import { wait } from "../wait/endpoint.ts";
 import { hasChanged } from "../wait/state.ts";
@@ -268,6 +269,12 @@ export class CallLayer implements Route {
     }
     if (inc.queue.length > before) tendSoon(link);
   }
+}
+
+/** Counts a message of a run, as one that was delivered. */
+function noteDelivered(delivery: PortDelivery): void {
+  turn.delivered++;
+  delivery.hops = Tuned.HOPS;
 }
 
 /** Throws for what is no answer and no item. [call.stray] */

@@ -52,7 +52,7 @@ export interface DeliveryOptions {
   readonly turnTime?: number | undefined;
 }
 
-const enum Tuned {
+export const enum Tuned {
   /**
    * Microtasks for which a run that found nothing more waits for its listeners to answer: they may
    * have awaited something.
@@ -264,22 +264,24 @@ function deliverNext(delivery: PortDelivery): boolean {
     delivery.finish(data as MillraceError | undefined);
     return false;
   }
-  noteDelivered(delivery);
+  turn.delivered++;
+  delivery.hops = Tuned.HOPS;
   callListeners(delivery, new PortEvent(type, delivery.port, data));
   return true;
 }
 
-/** Counts a message that was delivered, or taken in. All ports of the thread count together. */
-export function noteDelivered(delivery: PortDelivery): void {
-  if (turn.delivered++ === 0) turn.began = now();
-  delivery.hops = Tuned.HOPS;
-}
-
-/** Whether the event loop has to turn. All ports of the thread have one turn together. */
+/**
+ * Whether the event loop has to turn before the next message. All ports of the thread have one turn
+ * together.
+ */
 export function isTurnOver({ options }: PortDelivery): boolean {
   const { turnCount = 256, turnTime = Turn.MS } = options;
   const { delivered } = turn;
-  const isTimed = delivered > 0 && (turnTime === 0 || delivered % 4 === 0);
+  if (delivered === 0) {
+    turn.began = now();
+    return false;
+  }
+  const isTimed = turnTime === 0 || delivered % 4 === 0;
   return delivered >= turnCount || isTimed && now() - turn.began >= turnTime;
 }
 
