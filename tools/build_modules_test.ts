@@ -51,7 +51,7 @@ Deno.test("the package's classes have the names under which they are exported", 
   for (const [name, { name: own }] of classes) assertEquals([name, own], [name, name]);
 });
 
-Deno.test("what says of a call that it has no effects is kept, and what follows in its place", () => {
+Deno.test("what says of a call that it has no effects is kept, in its column", () => {
   const text = `var a = /* @__PURE__ */ f("x"), b = 1;
 var c = /* @__PURE__ */ new Map([]);
 function g() {

@@ -381,7 +381,7 @@ function faultOf(payload: Uint8Array): ReasonCode {
   }
 }
 
-/** Whether a tag is that of a cancel or of credit, and its message has nothing else. [call.stray] */
+/** Whether a message is a cancel or credit: by its tag, and as it has nothing else. [call.stray] */
 export const isMark = (tag: number, codec: number, size: number): boolean => {
   const mark = (tag & layout.CALL_MARK_ALL) >>> 0;
   const isOne = mark === layout.CALL_MARK_CANCEL || mark === layout.CALL_MARK_MORE;

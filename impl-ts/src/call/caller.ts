@@ -318,7 +318,6 @@ export function errorOf([name, text, data]: unknown[], called: string): CallErro
 
 /** Throws for what is no name of a method. */
 function requireName(name: string): string {
-  const most = layout.CALL_NAME_SIZE_MAX;
-  if (name !== "" && cutText(name, most) === name) return name;
-  throwRangeError(`Cannot call: a name has 1 to ${most} bytes of UTF-8`);
+  if (name !== "" && cutText(name, layout.CALL_NAME_SIZE_MAX) === name) return name;
+  throwRangeError(`Cannot call: a name has 1 to ${layout.CALL_NAME_SIZE_MAX} bytes of UTF-8`);
 }

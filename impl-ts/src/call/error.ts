@@ -55,18 +55,18 @@ export class CallError extends MillraceError {
   static override readonly name: string = "CallError";
 
   /** The name of the error on the other side, if a method has thrown it; or else of the class. */
-  override name = "CallError";
+  declare name: string;
   /** The name that came with the error: that of the method's error, or a code. */
-  readonly remoteName: string | undefined;
+  declare readonly remoteName: string | undefined;
   /** What came beside it. */
-  readonly data: unknown;
+  declare readonly data: unknown;
 
   /** Makes an error with a code and a text, which is its message as it stands. */
   constructor(code: ReasonCode, text: string, options: CallErrorOptions = {}) {
     super(code, text, options);
     this.message = text;
     this.remoteName = options.name;
-    if (code === "call.thrown" && options.name) this.name = options.name;
+    this.name = code === "call.thrown" && options.name || "CallError";
     this.data = options.data;
   }
 }

@@ -43,7 +43,8 @@ const enum Count {
 const PROTO = "__proto__";
 
 /**
- * Encodes a value as JSON has it, except that bytes stay bytes; undefined if JSON has nothing of it.
+ * Encodes a value as JSON has it, except that bytes stay bytes. Returns undefined if JSON has
+ * nothing of it.
  *
  * @throws {TypeError} for what cannot be carried.
  */
@@ -160,14 +161,14 @@ export function decodeFields(payload: Uint8Array): unknown {
   const take = (size: number) => {
     const from = at;
     at += size;
-    demand(at <= length, "ends too early");
+    demand(at <= length, "end");
     return payload.subarray(from, at);
   };
 
   /** Counts what a value weighs, of which so many bytes at least must still come. */
   const spend = (weight: number, size: number) => {
     left -= weight;
-    demand(left >= 0 && size <= length - at, "has too many items");
+    demand(left >= 0 && size <= length - at, "size");
   };
 
   const item = (depth: number): unknown => {
@@ -179,13 +180,13 @@ export function decodeFields(payload: Uint8Array): unknown {
       return view.getFloat64(at - 8);
     }
     if (major === Major.OTHER) {
-      demand(info >= Other.FALSE && info <= Other.NULL, "has a value that JSON lacks");
+      demand(info >= Other.FALSE && info <= Other.NULL, "value");
       return [false, true, null][info - Other.FALSE];
     }
     let count = info;
     if (info >= Count.SIZES) {
       const size = 1 << (info - Count.SIZES);
-      demand(size <= 4, "is longer than it can be");
+      demand(size <= 4, "count");
       count = 0;
       for (const byte of take(size)) count = count * 256 + byte;
     }
@@ -194,17 +195,17 @@ export function decodeFields(payload: Uint8Array): unknown {
     if (major === Major.TEXT) return decodeText(take(count));
     spend(Count.WEIGHT, 0);
     if (major === Major.BYTES) return copyOut(take(count), 0, count);
-    demand(depth < layout.CBOR_DEPTH_MAX, "is nested too deeply");
+    demand(depth < layout.CBOR_DEPTH_MAX, "depth");
     if (major === Major.LIST) {
       const list: unknown[] = [];
       for (spend(count, count); list.length < count;) list.push(item(depth + 1));
       return list;
     }
-    demand(major === Major.MAP, "has a tag");
+    demand(major === Major.MAP, "type");
     const map: Record<string, unknown> = {};
     for (spend(2 * count, 2 * count); count > 0; count--) {
       const key = item(layout.CBOR_DEPTH_MAX);
-      demand(typeof key === "string" && key !== PROTO, "is no object");
+      demand(typeof key === "string" && key !== PROTO, "key");
       map[key as string] = item(depth + 1);
     }
     return map;
@@ -212,7 +213,7 @@ export function decodeFields(payload: Uint8Array): unknown {
 
   try {
     const value = item(0);
-    demand(at === length, "goes on after its value");
+    demand(at === length, "end");
     return value;
   } catch (cause) {
     throw lostError("message.codec", "its CBOR is not JSON with bytes", { cause });
@@ -220,5 +221,5 @@ export function decodeFields(payload: Uint8Array): unknown {
 }
 
 function demand(isSo: boolean, what: string): void {
-  if (!isSo) throwRangeError(`it ${what}`);
+  if (!isSo) throwRangeError(`its ${what} is wrong`);
 }

@@ -198,11 +198,10 @@ export class CallLayer implements Route {
       giveUpAll(this.#out, reason, ({ kind }) => kind >= CALL && kind <= THROW); // [call.vacated]
     }
     if (this.#lost !== undefined) return;
-    const lost = reason === undefined
+    this.#lost = reason === undefined
       ? new CallError("call.ended", "Cannot call: the peer has ended its stream")
       : this.#inc.fault ?? reason;
-    this.#lost = lost;
-    this.caller.finish(lost);
+    this.caller.finish(this.#lost);
   }
 
   /**
