@@ -17,7 +17,7 @@ import type { Section } from "./sab_wire.ts";
 
 /** The link of one end. */
 export class MailboxLink extends Link {
-  override readonly peers: readonly number[] = [];
+  override readonly peerStates: readonly number[] = [];
   readonly #side: MailboxSide;
   readonly #reader: PartReader;
   /** Takes a burst. See `Source`. */

@@ -353,7 +353,7 @@ export class MailboxReader<T = unknown> {
 function waiterOf(side: MailboxSide): Sleeping {
   return {
     endpoint: side.endpoint,
-    peers: [], // a state of the peer is in `status` too
+    peerStates: [], // a state of the peer is in `status` too
     isKeeping: true,
     asks: 0,
     prepare: (asks) => asks,

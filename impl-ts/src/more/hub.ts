@@ -366,8 +366,8 @@ class Whole implements Waiter {
     this.isKeeping = waiter.isKeeping;
   }
 
-  get peers(): readonly number[] {
-    return [...this.#waiter.peers, ...this.#owing.map(({ link }) => link.peer)];
+  get peerStates(): readonly number[] {
+    return [...this.#waiter.peerStates, ...this.#owing.map(({ link }) => link.peerState)];
   }
 
   prepare(asks: number): number {

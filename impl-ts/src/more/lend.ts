@@ -182,7 +182,7 @@ export function claim(end: WritingEnd, size: number, options?: ClaimOptions): Pl
  */
 class ClaimWaiter implements Waiter {
   readonly endpoint: Endpoint;
-  readonly peers: readonly number[];
+  readonly peerStates: readonly number[];
   readonly isKeeping: boolean;
   readonly asks = 0;
   readonly #link: Link;
@@ -191,7 +191,7 @@ class ClaimWaiter implements Waiter {
 
   constructor(link: Link, out: Outgoing) {
     this.endpoint = link.endpoint;
-    this.peers = link.peers;
+    this.peerStates = link.peerStates;
     this.isKeeping = link.isKeeping;
     this.#link = link;
     this.#out = out;

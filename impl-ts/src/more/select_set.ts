@@ -149,14 +149,14 @@ class Group implements Sleeping {
   asks = 0;
   readonly isKeeping = true;
   readonly endpoint: Endpoint;
-  readonly peers: readonly number[];
+  readonly peerStates: readonly number[];
   readonly #links: readonly Link[];
   wake: () => void = () => {};
 
   constructor(endpoint: Endpoint, links: readonly Link[]) {
     this.endpoint = endpoint;
     this.#links = links;
-    this.peers = links.map(({ peer }) => peer);
+    this.peerStates = links.map(({ peerState }) => peerState);
   }
 
   prepare(asks: number): number {

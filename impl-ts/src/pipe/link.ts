@@ -17,6 +17,7 @@ import {
   type Waiter,
 } from "../wait/endpoint.ts";
 import { giveWay, SETTLED } from "../wait/loop.ts";
+import { stateAt } from "../wait/state.ts";
 import { empty, fill, type Incoming, mayGoOn, rejectAll, serve } from "./incoming.ts";
 import { drop, giveUpAll, type Outgoing, pump } from "./outgoing.ts";
 import { closedError, type Delivery, For, noteKeeping, tendSoon } from "./tend.ts";
@@ -26,7 +27,9 @@ export class Link implements Waiter {
   readonly endpoint: Endpoint;
   /** Index of the endpoint at the other end. */
   readonly peer: number;
-  readonly peers: readonly number[];
+  /** Where its state word stands. */
+  readonly peerState: number;
+  readonly peerStates: readonly number[];
   asks = 0;
   /** Whether `close` was called on this end. */
   isClosed = false;
@@ -48,7 +51,8 @@ export class Link implements Waiter {
   constructor(endpoint: Endpoint, peer: number) {
     this.endpoint = endpoint;
     this.peer = peer;
-    this.peers = [peer];
+    this.peerState = stateAt(peer);
+    this.peerStates = [this.peerState];
     endpoint.waiters.push(this);
   }
 

@@ -13,7 +13,7 @@ import { layout, reasonName } from "../memory/layout.ts";
 import type { Channel } from "../memory/plan.ts";
 import { throwGone } from "../memory/segment.ts";
 import type { Endpoint } from "../wait/endpoint.ts";
-import { changeState, ring } from "../wait/state.ts";
+import { changeState, ring, stateAt } from "../wait/state.ts";
 
 /**
  * Why a call cannot take its usual course, as bits of `Side.bits`: one load of a word that is 0
@@ -41,6 +41,8 @@ export class Side {
   declare readonly endpoint: Endpoint;
   /** Index of the endpoint at the other end. */
   declare readonly peer: number;
+  /** Where its state word stands. */
+  declare readonly peerState: number;
   declare readonly capacity: number;
   /** All of the segment, as words and as bytes, and where the byte area begins in it. */
   declare readonly words: Int32Array;
@@ -72,6 +74,7 @@ export class Side {
     const first = channel.controlOffset >>> 2;
     this.endpoint = endpoint;
     this.peer = isOut ? channel.reader : channel.writer;
+    this.peerState = stateAt(this.peer);
     this.capacity = channel.dataSize;
     this.words = control;
     this.bytes = area;

@@ -71,8 +71,8 @@ export interface EndpointOptions {
 /** Who waits on an endpoint, for things that are bits of its own, `asks`. */
 export interface Waiter {
   readonly endpoint: Endpoint;
-  /** The endpoints whose states end the wait, and by whose rings it ends. */
-  readonly peers: readonly number[];
+  /** Where the states of the peers stand, which end the wait as their rings do. */
+  readonly peerStates: readonly number[];
   /** What it waits for while the event loop turns; 0 for nothing. */
   asks: number;
   /** Whether the process lives for it. */
@@ -233,18 +233,19 @@ export function statsOfEndpoint({ wakes, wakesElided, parks, lateWakes }: Endpoi
 }
 
 /** What the peers of a waiter, and the waiter itself, demand of a sleep. */
-export function demandsOf({ endpoint: { words, mechanism }, peers, isKeeping }: Waiter): number {
+export function demandsOf(
+  { endpoint: { words, mechanism }, peerStates, isKeeping }: Waiter,
+): number {
   let demands: number = isKeeping ? Demand.KEPT : 0;
-  for (const peer of peers) {
-    const record = recordAt(peer);
+  for (const at of peerStates) {
     // [wait.vacant] Its attach will ring, or a slice will end.
-    const isVacant = !words.length || stateOf(
-          Atomics.load(words, record + layout.ENDPOINT_STATE_WORD),
-        ) === layout.ENDPOINT_STATE_VACANT;
+    const isVacant = !words.length ||
+      (Atomics.load(words, at) & layout.STATE_MASK) === layout.ENDPOINT_STATE_VACANT;
     if (isVacant) demands |= Demand.SHORT;
-    // [wait.mechanism] It has to ring the mechanism by which this endpoint sleeps.
-    else if (!(Atomics.load(words, record + layout.ENDPOINT_WAKES_WORD) & mechanism.sleeps)) {
-      demands |= Demand.DEAF;
+    else {
+      // [wait.mechanism] It has to ring the mechanism by which this endpoint sleeps.
+      const wakes = at + layout.ENDPOINT_WAKES_WORD - layout.ENDPOINT_STATE_WORD;
+      if (!(Atomics.load(words, wakes) & mechanism.sleeps)) demands |= Demand.DEAF;
     }
   }
   return demands;

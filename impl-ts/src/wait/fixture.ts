@@ -9,7 +9,7 @@ export type Sight = (spinner: Spinner) => Waiter;
 /** A sight of which each look tells whether something is there. */
 export const sight = (sees: () => boolean): Sight => (spinner) => {
   const endpoint = { spinner, words: new Int32Array(1), state: 0, attached: 0 };
-  return { endpoint, peers: [], sees } as unknown as Waiter;
+  return { endpoint, peerStates: [], sees } as unknown as Waiter;
 };
 
 /** What no spin finds, and what is there before it. */

@@ -179,26 +179,29 @@ export const hasLeft = (endpoint: Endpoint): boolean =>
 /** An endpoint, and the one at the other end of a pipe. */
 interface Joined {
   readonly endpoint: Endpoint;
-  readonly peer: number;
+  readonly peerState: number;
 }
 
+/** Where the state word of an endpoint stands. */
+export const stateAt = (index: number): number => recordAt(index) + layout.ENDPOINT_STATE_WORD;
+
 /** Whether an endpoint and its peer are both attached. */
-export function isLinked({ endpoint: { words, state, attached }, peer }: Joined): boolean {
+export function isLinked({ endpoint: { words, state, attached }, peerState }: Joined): boolean {
   // [segment.state_relaxed] Two calls of `Atomics.load` took a tenth of a short write.
   return words[state] === attached &&
-    stateOf(words[recordAt(peer) + layout.ENDPOINT_STATE_WORD]!) ===
-      layout.ENDPOINT_STATE_ATTACHED;
+    (words[peerState]! & layout.STATE_MASK) === layout.ENDPOINT_STATE_ATTACHED;
 }
 
 /** Whether a state ends a wait: the own one has changed, or that of a peer is final. */
 export function hasChanged(
-  { endpoint: { words, state, attached }, peers }: Pick<Waiter, "endpoint" | "peers">,
+  { endpoint: { words, state, attached }, peerStates }: Pick<Waiter, "endpoint" | "peerStates">,
 ): boolean {
   try {
     if (Atomics.load(words, state) !== attached) return true;
-    for (const peer of peers) {
-      const word = Atomics.load(words, recordAt(peer) + layout.ENDPOINT_STATE_WORD);
-      if (stateOf(word) > layout.ENDPOINT_STATE_ATTACHED) return true;
+    for (const at of peerStates) {
+      if ((Atomics.load(words, at) & layout.STATE_MASK) > layout.ENDPOINT_STATE_ATTACHED) {
+        return true;
+      }
     }
     return false;
   } catch {

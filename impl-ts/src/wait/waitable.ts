@@ -8,6 +8,7 @@
 import { now } from "../memory/clock.ts";
 import { bellOf, type Endpoint, finds, listen, wait, type Waiter } from "./endpoint.ts";
 import { after, giveWay, keepAlive } from "./loop.ts";
+import { stateAt } from "./state.ts";
 
 /** What a wait waits for and what ends it: one side of a ring, or several of them together. */
 export interface Waitable {
@@ -77,9 +78,9 @@ class WaitableWaiter implements Sleeping {
     this.#what = what;
   }
 
-  get peers(): readonly number[] {
+  get peerStates(): readonly number[] {
     const { peer, peers = [peer] } = this.#what;
-    return peers;
+    return peers.map(stateAt);
   }
 
   prepare(asks: number): number {
