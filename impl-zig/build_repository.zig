@@ -444,8 +444,8 @@ fn addWasi(context: Context, options: *Step.Options) void {
             .strip = true,
         }),
         .filters = &.{
-            "codec.codec.test",   "ring.frame.test", "ring.side.test",
-            "pipe.incoming.test", "mailbox_test",    "mailbox.side.test",
+            "codec.codec.test",   "ring.frame.test",      "ring.side.test",
+            "pipe.incoming.test", "mailbox.mailbox.test", "mailbox.side.test",
         },
     });
     tests.root_module.addOptions("test_options", options);

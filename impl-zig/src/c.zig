@@ -18,8 +18,6 @@ comptime {
     _ = @import("c/fanout.zig");
     _ = @import("c/call.zig");
     _ = @import("c/call_make.zig");
-    _ = @import("c/call_serve.zig");
-    _ = @import("c/call_token.zig");
     _ = @import("c/stream.zig");
     _ = @import("c/digest.zig");
     _ = @import("c/meter.zig");

@@ -33,8 +33,8 @@ pub const SegmentFileError = @import("host/segment_file.zig").Error;
 pub const Endpoint = @import("wait/endpoint.zig").Endpoint;
 pub const Stats = @import("wait/endpoint.zig").Stats;
 
-pub const MailboxWriter = @import("mailbox/side.zig").MailboxWriter;
-pub const MailboxReader = @import("mailbox/side.zig").MailboxReader;
+pub const MailboxWriter = @import("mailbox/mailbox.zig").MailboxWriter;
+pub const MailboxReader = @import("mailbox/mailbox.zig").MailboxReader;
 pub const MailboxError = @import("mailbox/side.zig").MailboxError;
 pub const MailboxWriteError = @import("mailbox/side.zig").MailboxWriteError;
 pub const MailboxReadError = @import("mailbox/side.zig").MailboxReadError;
@@ -64,7 +64,7 @@ pub const PropertyReader = @import("property/property.zig").PropertyReader;
 pub const property = @import("property/property.zig");
 
 pub const Stream = @import("stream/stream.zig").Stream;
-pub const StreamDescriptors = @import("stream/descriptors.zig").StreamDescriptors;
+pub const StreamDescriptors = @import("stream/transport.zig").StreamDescriptors;
 pub const Transport = @import("stream/transport.zig").Transport;
 
 pub const Calls = @import("call/call.zig").Calls;
@@ -95,7 +95,7 @@ test {
     _ = @import("wait/endpoint.zig");
     _ = @import("ring/frame.zig");
     _ = @import("ring/side.zig");
-    _ = @import("mailbox/side.zig");
+    _ = @import("mailbox/mailbox.zig");
     _ = @import("codec/codec.zig");
     _ = @import("codec/json.zig");
     _ = @import("pipe/ends.zig");

@@ -11,7 +11,7 @@
 
 const std = @import("std");
 const host = @import("wait/mechanism.zig");
-const mailbox = @import("mailbox/side.zig");
+const mailbox = @import("mailbox/mailbox.zig");
 const wasm = @import("wasm_arguments.zig");
 const MailboxReader = mailbox.MailboxReader;
 const MailboxWriter = mailbox.MailboxWriter;

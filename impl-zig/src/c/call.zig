@@ -7,9 +7,11 @@ const layout = @import("../memory/layout.zig");
 const arguments = @import("arguments.zig");
 const c_port = @import("port.zig");
 const calling = @import("call_make.zig");
-const serves = @import("call_serve.zig");
+const call_error = @import("../call/error.zig");
 const Allocator = std.mem.Allocator;
 const Calls = @import("../call/call.zig").Calls;
+const CancelToken = @import("../call/caller.zig").CancelToken;
+const Methods = @import("../call/call.zig").Methods;
 const Owned = @import("../call/caller.zig").Owned;
 const Serving = @import("../call/call.zig").Serving;
 const Status = arguments.Status;
@@ -34,7 +36,7 @@ pub const Body = struct {
     port: *c_port.Object,
     allocate: Allocate,
     allocate_context: ?*anyopaque,
-    handler: ?serves.Handler = null,
+    handler: ?Handler = null,
     handler_context: ?*anyopaque = null,
     /// The number of the last call that was served.
     last_serving: usize = 0,
@@ -131,7 +133,7 @@ pub export fn millrace_calls_attach(
         .allocate_context = context,
     };
     body.calls.init(&through.body.port, body.allocator(), .{});
-    body.calls.options.methods = .{ .context = object, .find = serves.find };
+    body.calls.options.methods = .{ .context = object, .find = find };
     object.seal();
     return arguments.done;
 }
@@ -255,6 +257,211 @@ pub fn fromValue(value: Value) ListValue {
     };
 }
 
+// Calls for C: those that one function of the caller's serves [spec/call.md, "Serving"]. What each
+// call promises stands in `millrace_call.h`.
+
+/// `millrace_handler`.
+pub const Handler = *const fn (
+    context: ?*anyopaque,
+    calls: ?*anyopaque,
+    serving: usize,
+    name: ?*const anyopaque,
+    name_size: usize,
+    values: ?*const anyopaque,
+    count: usize,
+) callconv(.c) Status;
+
+pub export fn millrace_serve(
+    calls: ?*anyopaque,
+    handler: ?Handler,
+    context: ?*anyopaque,
+) Status {
+    const object = Object.known(calls) orelse return arguments.invalid;
+    object.body.handler = handler;
+    object.body.handler_context = context;
+    return arguments.done;
+}
+
+/// `Methods.find`.
+pub fn find(context: ?*anyopaque, _: []const u8) ?Methods.Method {
+    const object: *Object = @ptrCast(@alignCast(context.?));
+    return if (object.body.handler == null) null else invoke;
+}
+
+fn invoke(context: ?*anyopaque, serving: *Serving) anyerror!void {
+    const object: *Object = @ptrCast(@alignCast(context.?));
+    const body = &object.body;
+    body.last_serving +%= 1;
+    if (body.last_serving == 0) body.last_serving = 1;
+    serving.user = @ptrFromInt(body.last_serving);
+    const list = try serving.allocator().alloc(ListValue, serving.argumentCount());
+    var values = serving.arguments();
+    for (list) |*place| place.* = fromValue(values.next().?);
+    const named = serving.name();
+    const status = body.handler.?(
+        body.handler_context,
+        object,
+        body.last_serving,
+        named.ptr,
+        named.len,
+        list.ptr,
+        list.len,
+    );
+    if (status == arguments.done or serving.state != .running) return;
+    const code: layout.Reason = @fromBackingInt(if (status < 0) @abs(status) else 0);
+    for (std.meta.tags(layout.Reason)) |known| {
+        if (known != code) continue;
+        // It becomes call.cancelled where its caller has given it up.
+        if (code == .wait_aborted) return error.Aborted;
+        if (std.mem.startsWith(u8, code.name(), "call.")) return call_error.errorOf(code);
+        return serving.fail(code.name(), "", {});
+    }
+    return serving.fail("", "", {});
+}
+
+pub export fn millrace_serve_return(
+    calls: ?*anyopaque,
+    serving: usize,
+    value: ?*const anyopaque,
+) Status {
+    const object = Object.known(calls) orelse return arguments.invalid;
+    const given = object.body.findServing(serving) orelse return arguments.invalid;
+    const result: ?Value = if (value) |address| result: {
+        const list = arguments.arrayAt(ListValue, address, 1) orelse return arguments.invalid;
+        break :result valueOf(list[0]) orelse return arguments.invalid;
+    } else null;
+    given.answer(result);
+    return arguments.done;
+}
+
+pub export fn millrace_serve_throw(
+    calls: ?*anyopaque,
+    serving: usize,
+    name: ?[*:0]const u8,
+    text: ?[*:0]const u8,
+    data: ?*const anyopaque,
+) Status {
+    const object = Object.known(calls) orelse return arguments.invalid;
+    const given = object.body.findServing(serving) orelse return arguments.invalid;
+    const named = if (name) |each| std.mem.sliceTo(each, 0) else "";
+    const said = if (text) |each| std.mem.sliceTo(each, 0) else "";
+    if (data) |address| {
+        const list = arguments.arrayAt(ListValue, address, 1) orelse return arguments.invalid;
+        const value = valueOf(list[0]) orelse return arguments.invalid;
+        given.throw(given.fail(named, said, value));
+    } else {
+        given.throw(given.fail(named, said, {}));
+    }
+    return arguments.done;
+}
+
+pub export fn millrace_serve_item(
+    calls: ?*anyopaque,
+    serving: usize,
+    value: ?*const anyopaque,
+    timeout_ms: i32,
+) Status {
+    const object = Object.known(calls) orelse return arguments.invalid;
+    const body = &object.body;
+    const given = body.findServing(serving) orelse return arguments.invalid;
+    const timeout = arguments.timeoutOf(timeout_ms) orelse return arguments.invalid;
+    const list = arguments.arrayAt(ListValue, value, 1) orelse return arguments.invalid;
+    const item = valueOf(list[0]) orelse return arguments.invalid;
+    if (body.readsNothing()) return arguments.invalid;
+    body.busy += 1;
+    defer body.busy -= 1;
+    given.item(item, timeout) catch |err| return body.failed(err);
+    return arguments.done;
+}
+
+pub export fn millrace_serve_later(calls: ?*anyopaque, serving: usize) Status {
+    const object = Object.known(calls) orelse return arguments.invalid;
+    const given = object.body.findServing(serving) orelse return arguments.invalid;
+    if (given.state != .running) return arguments.invalid;
+    given.later(null);
+    return arguments.done;
+}
+
+pub export fn millrace_serve_cancelled(calls: ?*anyopaque, serving: usize) Status {
+    const object = Object.known(calls) orelse return arguments.invalid;
+    const own = &object.body.calls;
+    // Any thread may have closed the port, which nobody has told the calls of it yet [call.told].
+    if (own.endpoint.closedHere()) own.lose(own.endpoint.whyClosed());
+    const given = object.body.findServing(serving) orelse return arguments.invalid;
+    return if (given.isCancelled()) arguments.done else arguments.nothing;
+}
+
+// Tokens for C, by which calls are given up from any thread, and methods are told so
+// [spec/call.md, "To give a call up"]. What each call promises stands in `millrace_call.h`.
+
+const TokenBody = struct {
+    calls: *Object,
+    token: CancelToken,
+};
+
+const TokenObject = arguments.Object(TokenBody, .token);
+
+pub export fn millrace_token_size() usize {
+    return @sizeOf(TokenObject);
+}
+
+pub export fn millrace_token_create(token: ?*anyopaque, calls: ?*anyopaque) Status {
+    const object = TokenObject.blank(token) orelse return arguments.invalid;
+    const through = Object.known(calls) orelse return arguments.invalid;
+    return begin(object, through);
+}
+
+fn begin(object: *TokenObject, calls: *Object) Status {
+    object.body = .{ .calls = calls, .token = .init(calls.body.calls.endpoint) };
+    calls.body.token_count += 1;
+    object.seal();
+    return arguments.done;
+}
+
+pub export fn millrace_serve_token(
+    calls: ?*anyopaque,
+    serving: usize,
+    token: ?*anyopaque,
+) Status {
+    const object = TokenObject.blank(token) orelse return arguments.invalid;
+    const through = Object.known(calls) orelse return arguments.invalid;
+    const given = through.body.findServing(serving) orelse return arguments.invalid;
+    const status = begin(object, through);
+    given.token.follow(&object.body.token);
+    return status;
+}
+
+pub export fn millrace_token_cancel(token: ?*anyopaque) Status {
+    const object = TokenObject.known(token) orelse return arguments.invalid;
+    object.body.token.cancel();
+    return arguments.done;
+}
+
+pub export fn millrace_token_cancelled(token: ?*anyopaque) Status {
+    const object = TokenObject.known(token) orelse return arguments.invalid;
+    return if (object.body.token.isCancelled()) arguments.done else arguments.nothing;
+}
+
+pub export fn millrace_token_leave(token: ?*anyopaque) Status {
+    const object = TokenObject.known(token) orelse return arguments.invalid;
+    const calls = &object.body.calls.body;
+    var node = calls.calls.servings.first;
+    while (node) |each| : (node = each.next) {
+        const serving: *Serving = @alignCast(@fieldParentPtr("node", each));
+        serving.token.unfollow(&object.body.token);
+    }
+    calls.token_count -= 1;
+    object.forget();
+    return arguments.done;
+}
+
+/// The token that is meant: of this object, or, for NULL, none.
+pub fn of(calls: *Object, token: ?*anyopaque) error{Invalid}!?*const CancelToken {
+    const address = token orelse return null;
+    const object = TokenObject.known(address) orelse return error.Invalid;
+    return if (object.body.calls == calls) &object.body.token else error.Invalid;
+}
+
 // Tests.
 //
 // Calls through the calls from C: two threads that serve one another.
@@ -300,19 +507,19 @@ fn handle(
             const depth = std.fmt.parseInt(u32, textOf(result), 10) catch unreachable;
             result = json(std.fmt.bufPrint(&text, "{}", .{depth + 1}) catch unreachable);
         }
-        return serves.millrace_serve_return(calls, serving, &result);
+        return millrace_serve_return(calls, serving, &result);
     }
     if (std.mem.eql(u8, method, "count")) {
         for (0..100) |number| {
             const item = json(std.fmt.bufPrint(&text, "{}", .{number}) catch unreachable);
-            const status = serves.millrace_serve_item(calls, serving, &item, 10_000);
+            const status = millrace_serve_item(calls, serving, &item, 10_000);
             if (status != arguments.done) return status;
         }
         return arguments.done;
     }
     if (std.mem.eql(u8, method, "fail")) {
         const data = json("[1]");
-        return serves.millrace_serve_throw(calls, serving, "Oops", "it broke", &data);
+        return millrace_serve_throw(calls, serving, "Oops", "it broke", &data);
     }
     if (std.mem.eql(u8, method, "pass")) {
         var result: ListValue = undefined;
@@ -320,7 +527,7 @@ fn handle(
     }
     if (std.mem.eql(u8, method, "later")) {
         @as(*usize, @ptrCast(@alignCast(context.?))).* = serving;
-        return serves.millrace_serve_later(calls, serving);
+        return millrace_serve_later(calls, serving);
     }
     if (std.mem.eql(u8, method, "nothing")) return arguments.done;
     return reasonStatus(.call_method);
@@ -334,7 +541,7 @@ const Side = struct {
     fn attach(side: *Side, port: *anyopaque) !void {
         const attach_calls = millrace_calls_attach;
         try expectStatus(1, attach_calls(&side.storage, port, fixture.allocate, null));
-        try expectStatus(1, serves.millrace_serve(&side.storage, handle, &side.later));
+        try expectStatus(1, millrace_serve(&side.storage, handle, &side.later));
     }
 
     fn read(side: *Side, timeout_ms: i32) Status {
@@ -424,11 +631,11 @@ test "c_abi: a call is answered later, and once" {
         "\x05\x00\x00\x00\x01\x00\x00\x00" ++ "later";
     try expectStatus(1, c_port.millrace_port_write_kind(peer, 3, list, list.len, 4, 7, 0));
     try expectStatus(0, side.read(0));
-    try expectStatus(0, serves.millrace_serve_cancelled(own, side.later));
-    try expectStatus(-256, serves.millrace_serve_later(own, side.later));
-    try expectStatus(-256, serves.millrace_serve_return(own, side.later + 1, null));
-    try expectStatus(1, serves.millrace_serve_return(own, side.later, &json("5")));
-    try expectStatus(-256, serves.millrace_serve_return(own, side.later, &json("5")));
+    try expectStatus(0, millrace_serve_cancelled(own, side.later));
+    try expectStatus(-256, millrace_serve_later(own, side.later));
+    try expectStatus(-256, millrace_serve_return(own, side.later + 1, null));
+    try expectStatus(1, millrace_serve_return(own, side.later, &json("5")));
+    try expectStatus(-256, millrace_serve_return(own, side.later, &json("5")));
     var storage: [64]u8 = undefined;
     var message: c_port.Message = undefined;
     try expectStatus(1, c_port.millrace_port_read(peer, &storage, storage.len, 0, &message));
@@ -440,16 +647,16 @@ test "c_abi: a call is answered later, and once" {
     const cancel = 8 | 1 << 30;
     try expectStatus(1, c_port.millrace_port_write_kind(peer, 3, null, 0, 4, cancel, 0));
     try expectStatus(0, side.read(0));
-    try expectStatus(-256, serves.millrace_serve_return(own, side.later, null));
+    try expectStatus(-256, millrace_serve_return(own, side.later, null));
     try expectStatus(1, c_port.millrace_port_read(peer, &storage, storage.len, 0, &message));
     try testing.expectEqual(5, message.kind);
 
     // A port that was closed tells it when it is asked.
     try expectStatus(1, c_port.millrace_port_write_kind(peer, 3, list, list.len, 4, 9, 0));
     try expectStatus(0, side.read(0));
-    try expectStatus(0, serves.millrace_serve_cancelled(own, side.later));
+    try expectStatus(0, millrace_serve_cancelled(own, side.later));
     try expectStatus(1, c_port.millrace_port_close(pair.side(1)));
-    try expectStatus(-256, serves.millrace_serve_cancelled(own, side.later));
+    try expectStatus(-256, millrace_serve_cancelled(own, side.later));
 }
 
 test "c_abi: a call keeps why it ended, whatever the peer's state becomes" {

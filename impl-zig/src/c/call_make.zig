@@ -5,7 +5,6 @@ const std = @import("std");
 const layout = @import("../memory/layout.zig");
 const arguments = @import("arguments.zig");
 const called = @import("call.zig");
-const tokens = @import("call_token.zig");
 const Body = called.Body;
 const Call = @import("../call/caller.zig").Call;
 const Calls = @import("../call/call.zig").Calls;
@@ -56,7 +55,7 @@ const Asked = struct {
         const named = std.mem.sliceTo(name orelse return .{ .status = arguments.invalid }, 0);
         const timeout = arguments.timeoutOf(timeout_ms) orelse
             return .{ .status = arguments.invalid };
-        const whose = tokens.of(object, token) catch
+        const whose = called.of(object, token) catch
             return .{ .status = arguments.invalid };
         if (body.readsNothing()) return .{ .status = arguments.invalid };
         if (named.len == 0 or named.len > layout.call_name_size_max or
@@ -211,7 +210,7 @@ const Awaited = struct {
         const body = &object.body;
         const kept = findBegun(body, begun) orelse return null;
         const timeout = arguments.timeoutOf(timeout_ms) orelse return null;
-        const whose = tokens.of(object, token) catch return null;
+        const whose = called.of(object, token) catch return null;
         if (kept.is_awaited or body.readsNothing()) return null;
         return .{ .body = body, .kept = kept, .timeout = timeout, .token = whose };
     }
@@ -366,7 +365,6 @@ pub export fn millrace_call_thrown(calls: ?*anyopaque, failure: ?*anyopaque) Sta
 const builtin = @import("builtin");
 const fixture = @import("fixture.zig");
 const ports = @import("port.zig");
-const serves = @import("call_serve.zig");
 const testing = std.testing;
 const Pair = fixture.Pair;
 const Storage = fixture.Storage;
@@ -390,7 +388,7 @@ const Side = struct {
     fn attach(side: *Side, port: *anyopaque) !void {
         const attach_calls = called.millrace_calls_attach;
         try expectStatus(1, attach_calls(&side.calls, port, fixture.allocate, null));
-        try expectStatus(1, serves.millrace_serve(&side.calls, handle, side));
+        try expectStatus(1, called.millrace_serve(&side.calls, handle, side));
     }
 
     fn read(side: *Side, timeout_ms: i32) Status {
@@ -447,7 +445,7 @@ fn handle(
     if (std.mem.eql(u8, method, "quick")) return arguments.done;
     if (std.mem.eql(u8, method, "later")) {
         _ = side.later_count.fetchAdd(1, .seq_cst);
-        return serves.millrace_serve_later(calls, serving);
+        return called.millrace_serve_later(calls, serving);
     }
     if (std.mem.eql(u8, method, "inside")) {
         side.inner = called.millrace_calls_leave(calls);
@@ -459,7 +457,7 @@ fn handle(
         return millrace_call_give_up(calls, side.begun);
     }
     if (!std.mem.eql(u8, method, "relay")) return reasonStatus(.call_method);
-    if (tokens.millrace_serve_token(calls, serving, &side.token) != 1) return -118;
+    if (called.millrace_serve_token(calls, serving, &side.token) != 1) return -118;
     side.inner = side.call("later", &side.token);
     return side.inner;
 }
@@ -520,12 +518,12 @@ test "c_abi: a call is given up by its token, from any thread" {
                 if (peer.later_count.load(.seq_cst) >= count) break;
                 std.Thread.yield() catch {};
             }
-            status.* = tokens.millrace_token_cancel(token);
+            status.* = called.millrace_token_cancel(token);
         }
     };
     for (1..3) |count| {
-        try expectStatus(1, tokens.millrace_token_create(&own.token, &own.calls));
-        try expectStatus(0, tokens.millrace_token_cancelled(&own.token));
+        try expectStatus(1, called.millrace_token_create(&own.token, &own.calls));
+        try expectStatus(0, called.millrace_token_cancelled(&own.token));
         var cancelled: Status = 0;
         const all = .{ &sides[1], @as(u32, @intCast(count)), &own.token, &cancelled };
         const canceller: std.Thread = try .spawn(.{}, Canceller.run, all);
@@ -536,10 +534,10 @@ test "c_abi: a call is given up by its token, from any thread" {
         canceller.join();
         try expectStatus(aborted, status);
         try expectStatus(1, cancelled);
-        try expectStatus(1, tokens.millrace_token_cancelled(&own.token));
+        try expectStatus(1, called.millrace_token_cancelled(&own.token));
         // Who asks later is told at once.
         try expectStatus(aborted, own.call("later", &own.token));
-        try expectStatus(1, tokens.millrace_token_leave(&own.token));
+        try expectStatus(1, called.millrace_token_leave(&own.token));
     }
     try expectStatus(1, own.call("quick", null));
     try expectStatus(1, called.millrace_calls_end(&own.calls, 20_000));
@@ -570,18 +568,18 @@ test "c_abi: a token is one of the object that it was made for, and left before 
     var sides: [2]Side = .{ .{}, .{} };
     for (&sides, 0..) |*side, index| try side.attach(pair.side(index));
     const own = &sides[0];
-    try expectStatus(-256, tokens.millrace_token_create(&own.token, pair.side(0)));
-    try expectStatus(1, tokens.millrace_token_create(&own.token, &own.calls));
-    try expectStatus(-256, tokens.millrace_token_create(&own.token, &own.calls));
+    try expectStatus(-256, called.millrace_token_create(&own.token, pair.side(0)));
+    try expectStatus(1, called.millrace_token_create(&own.token, &own.calls));
+    try expectStatus(-256, called.millrace_token_create(&own.token, &own.calls));
     try expectStatus(-256, sides[1].call("later", &own.token));
     try expectStatus(-256, own.call("later", &own.calls));
-    try expectStatus(-256, tokens.millrace_serve_token(&own.calls, 1, &sides[1].token));
+    try expectStatus(-256, called.millrace_serve_token(&own.calls, 1, &sides[1].token));
     try expectStatus(-256, called.millrace_calls_leave(&own.calls));
-    try expectStatus(1, tokens.millrace_token_leave(&own.token));
+    try expectStatus(1, called.millrace_token_leave(&own.token));
     const of_token = .{
-        tokens.millrace_token_leave,
-        tokens.millrace_token_cancel,
-        tokens.millrace_token_cancelled,
+        called.millrace_token_leave,
+        called.millrace_token_cancel,
+        called.millrace_token_cancelled,
     };
     inline for (of_token) |each| try expectStatus(-256, each(&own.token));
     for (&sides) |*side| try side.leave();
@@ -600,7 +598,7 @@ test "c_abi: a method is told by a token, and what it calls is given up with it"
     try writeCall(peer, "", 7);
     try expectStatus(0, side.read(0));
     try expectStatus(aborted, side.inner);
-    try expectStatus(1, tokens.millrace_token_cancelled(&side.token));
+    try expectStatus(1, called.millrace_token_cancelled(&side.token));
     var storage: [64]u8 = undefined;
     var message: ports.Message = undefined;
     const Expected = struct { kind: u8, tag: u32 };
@@ -617,22 +615,22 @@ test "c_abi: a method is told by a token, and what it calls is given up with it"
     const found = std.mem.indexOf(u8, storage[0..message.size], "call.cancelled");
     try testing.expect(found != null);
     // Behind the answer it says no more, and is left when its owner wants to.
-    try expectStatus(1, tokens.millrace_token_leave(&side.token));
+    try expectStatus(1, called.millrace_token_leave(&side.token));
 
     // A token that is left before the method is told.
     try writeCall(peer, "later", 8);
     try expectStatus(0, side.read(0));
     const serving: usize = 2;
-    const make = tokens.millrace_serve_token;
+    const make = called.millrace_serve_token;
     var others: [2]Storage align(8) = @splat(@splat(0xaa));
     for (&others) |*other| try expectStatus(1, make(&side.calls, serving, other));
     try expectStatus(-256, make(&side.calls, serving, &others[0]));
-    try expectStatus(1, tokens.millrace_token_leave(&others[1]));
+    try expectStatus(1, called.millrace_token_leave(&others[1]));
     @memset(&others[1], 0xaa);
     try writeCall(peer, "", 8);
     try expectStatus(0, side.read(0));
-    try expectStatus(1, tokens.millrace_token_cancelled(&others[0]));
-    try expectStatus(1, tokens.millrace_token_leave(&others[0]));
+    try expectStatus(1, called.millrace_token_cancelled(&others[0]));
+    try expectStatus(1, called.millrace_token_leave(&others[0]));
     try side.leave();
 }
 
@@ -698,7 +696,7 @@ fn beginWhileLent(side: *Side) !usize {
     try expectStatus(-256, start(own, "quick", null, 0, 0, null, &number));
     try expectStatus(-256, side.finish(number, 0, null));
     const serving: usize = 1;
-    try expectStatus(-256, serves.millrace_serve_item(own, serving, &value, 0));
+    try expectStatus(-256, called.millrace_serve_item(own, serving, &value, 0));
     try expectStatus(-256, called.millrace_calls_leave(own));
     try expectStatus(1, called.millrace_calls_write(own, "[2]", 3, 2, 4, 0));
     return number;

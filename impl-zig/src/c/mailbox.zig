@@ -1,6 +1,6 @@
 //! The two sides of a mailbox for C [spec/mailbox.md]. `millrace.h` says what each call promises.
 
-const mailbox_file = @import("../mailbox/side.zig");
+const mailbox_file = @import("../mailbox/mailbox.zig");
 const arguments = @import("arguments.zig");
 const Status = arguments.Status;
 

@@ -11,7 +11,7 @@ const StreamLink = @import("../stream/link.zig").StreamLink;
 const Memory = @import("../memory/segment.zig").Memory;
 const Status = arguments.Status;
 const Stream = stream_file.Stream;
-const StreamDescriptors = @import("../stream/descriptors.zig").StreamDescriptors;
+const StreamDescriptors = @import("../stream/transport.zig").StreamDescriptors;
 
 /// `millrace_stream_sizes`.
 pub const Sizes = extern struct {
@@ -290,8 +290,6 @@ test "c_abi: a stream is refused for what it cannot be" {
 
 const called = @import("call.zig");
 const calling = @import("call_make.zig");
-const serves = @import("call_serve.zig");
-const tokens = @import("call_token.zig");
 const ListValue = called.ListValue;
 
 /// More than a socket and both windows take.
@@ -330,7 +328,7 @@ const CallSide = struct {
         try expectStatus(1, called.millrace_calls_attach(calls, port, fixture.allocate, null));
         const limited = called.millrace_calls_set_limits(calls, 2 * large_size, 4096, 1 << 26);
         try expectStatus(1, limited);
-        try expectStatus(1, serves.millrace_serve(calls, handle, side));
+        try expectStatus(1, called.millrace_serve(calls, handle, side));
     }
 
     fn leave(side: *CallSide) !void {
@@ -431,20 +429,20 @@ fn handle(
             const most = std.fmt.parseInt(u32, textOf(list[0]), 10) catch unreachable;
             for (0..most) |number| {
                 const item = json(std.fmt.bufPrint(&text, "{}", .{number}) catch unreachable);
-                const status = serves.millrace_serve_item(calls, serving, &item, 20_000);
+                const status = called.millrace_serve_item(calls, serving, &item, 20_000);
                 if (status != arguments.done) return status;
             }
             result = list[0];
         },
         .length => result = json(std.fmt.bufPrint(&text, "{}", .{list[0].size}) catch unreachable),
-        .fail => return serves.millrace_serve_throw(calls, serving, "Oops", "it broke", null),
+        .fail => return called.millrace_serve_throw(calls, serving, "Oops", "it broke", null),
         .later => {
             side.later = serving;
             _ = side.later_count.fetchAdd(1, .seq_cst);
-            return serves.millrace_serve_later(calls, serving);
+            return called.millrace_serve_later(calls, serving);
         },
     }
-    return serves.millrace_serve_return(calls, serving, &result);
+    return called.millrace_serve_return(calls, serving, &result);
 }
 
 test "c_abi: calls over a stream, within one another, in pieces, large and refused" {
@@ -520,9 +518,9 @@ test "c_abi: the items of a call that was begun are taken one by one, in one thr
     try expectStatus(1, own.next(given_up, 0));
     try expectStatus(1, calling.millrace_call_give_up(&own.calls, given_up));
     try expectStatus(-256, own.next(given_up, 0));
-    try expectStatus(1, serves.millrace_serve_item(&far.calls, far.later, &json("7"), 0));
+    try expectStatus(1, called.millrace_serve_item(&far.calls, far.later, &json("7"), 0));
     for ([_]usize{ first_later, far.later }) |serving| {
-        try expectStatus(1, serves.millrace_serve_throw(&far.calls, serving, "Oops", null, null));
+        try expectStatus(1, called.millrace_serve_throw(&far.calls, serving, "Oops", null, null));
     }
     try turn(&pair);
     try expectStatus(reasonStatus(.call_thrown), own.finish(plain, 0));
@@ -564,7 +562,7 @@ fn leaveBoth(pair: *CallPair) !void {
 
 fn cancelSoon(side: *CallSide, far: *CallSide) void {
     while (far.later_count.load(.seq_cst) == 0) std.Thread.yield() catch {};
-    _ = tokens.millrace_token_cancel(&side.token);
+    _ = called.millrace_token_cancel(&side.token);
 }
 
 test "c_abi: a token that another thread cancels ends a call over a stream" {
@@ -572,7 +570,7 @@ test "c_abi: a token that another thread cancels ends a call over a stream" {
     var pair: CallPair = undefined;
     try pair.open();
     const own, const far = .{ &pair.sides[0], &pair.sides[1] };
-    try expectStatus(1, tokens.millrace_token_create(&own.token, &own.calls));
+    try expectStatus(1, called.millrace_token_create(&own.token, &own.calls));
     const serving: std.Thread = try .spawn(.{}, CallSide.run, .{far});
     const cancelling: std.Thread = try .spawn(.{}, cancelSoon, .{ own, far });
     const call = calling.millrace_call;
@@ -590,7 +588,7 @@ test "c_abi: a token that another thread cancels ends a call over a stream" {
     try expectStatus(arguments.end, own.read(20_000));
     serving.join();
     // The cancel has answered it: nobody waits any more.
-    try expectStatus(1, tokens.millrace_token_leave(&own.token));
+    try expectStatus(1, called.millrace_token_leave(&own.token));
     try own.leave();
 }
 
@@ -615,7 +613,7 @@ test "c_abi: calls over a stream end with what the stream ends with" {
             try testing.expectEqual(lost, c_port.millrace_port_reason(&own.port));
         }
         // The method that it serves was told, and has answered; nobody comes back.
-        try expectStatus(-256, serves.millrace_serve_return(&own.calls, own.later, null));
+        try expectStatus(-256, called.millrace_serve_return(&own.calls, own.later, null));
         try expectStatus(-256, called.millrace_calls_vacate(&own.calls));
         try expectStatus(expected, own.call("down", null, 20_000));
         try expectStatus(1, called.millrace_calls_leave(&own.calls));

@@ -16,9 +16,6 @@ const Deadline = host_file.Deadline;
 const Host = host_file.Host;
 const Outcome = wait.Endpoint.Outcome;
 
-pub const MailboxWriter = @import("writer.zig").MailboxWriter;
-pub const MailboxReader = @import("reader.zig").MailboxReader;
-
 const slice_ns = layout.wait_slice_ms * 1_000_000;
 
 /// What ends every use of a mailbox.
@@ -270,18 +267,13 @@ pub fn arrayShaped(text: []const u8) bool {
     return std.mem.trim(u8, array[1 .. array.len - 1], white).len > 0;
 }
 
-test {
-    _ = @import("mailbox_test.zig");
-    _ = @import("../testing/mailbox_thread_test.zig");
-}
-
 // Tests.
 //
 // Closing a mailbox at every step of an exchange, by either side and with the original as peer:
 // every wait ends, and no side takes a close for a fault.
 
 const mailbox_fixture = @import("fixture.zig");
-const mailbox_writer = @import("writer.zig");
+const mailbox_file = @import("mailbox.zig");
 const millrace = @import("../root.zig");
 const testing = std.testing;
 const Pair = mailbox_fixture.Pair;
@@ -298,7 +290,7 @@ test "a close of the original between any two loads of a reader is a close, neve
             try pair.init(16);
             pair.put(payload, 0, @intCast(count));
             try testing.expect(try pair.reader.side.ready());
-            var part: MailboxReader.Part = .load(pair.header());
+            var part: mailbox_file.MailboxReader.Part = .load(pair.header());
             if (length_at > 2) part.length = disposed;
             if (count_at > 3) part.part_count = disposed;
             if (index_at > 4) part.part_index = disposed;
@@ -341,14 +333,14 @@ test "a close between a writer's look and its exchange is kept, whoever closes" 
 }
 
 test "a part that a close overtook was not written, not even the last of a payload" {
-    const pieces: mailbox_writer.Pieces = .{ .texts = &.{"[1]"}, .joined = false };
+    const pieces: mailbox_file.Pieces = .{ .texts = &.{"[1]"}, .joined = false };
     for ([_]usize{ 16, 2 }) |capacity| for ([_]bool{ false, true }) |own| {
         var pair: Pair = undefined;
         try pair.init(capacity);
         try testing.expect(try pair.writer.side.ready());
         if (own) pair.writer.close() else pair.original.close();
         const expected = if (own) error.PipeClosed else error.PeerClosed;
-        var progress: mailbox_writer.Progress = .{ .source = .of(pieces) };
+        var progress: mailbox_file.Progress = .{ .source = .of(pieces) };
         const part_count: u32 = if (capacity == 2) 2 else 1;
         const given = pair.writer.givePart(pieces, &progress, part_count);
         try testing.expectError(expected, given);

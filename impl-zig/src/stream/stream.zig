@@ -169,7 +169,7 @@ pub fn openParts(
 
 test {
     _ = @import("link.zig");
-    _ = @import("descriptors.zig");
+    _ = @import("transport.zig");
     _ = @import("../testing/stream_cut_test.zig");
 }
 

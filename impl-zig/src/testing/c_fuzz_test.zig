@@ -12,12 +12,10 @@ const properties = @import("../c/property.zig");
 const fanouts = @import("../c/fanout.zig");
 const called = @import("../c/call.zig");
 const calling = @import("../c/call_make.zig");
-const serves = @import("../c/call_serve.zig");
-const tokens = @import("../c/call_token.zig");
 const fixture = @import("../c/fixture.zig");
 const streams = @import("../c/stream.zig");
 const layout = @import("../memory/layout.zig");
-const StreamDescriptors = @import("../stream/descriptors.zig").StreamDescriptors;
+const StreamDescriptors = @import("../stream/transport.zig").StreamDescriptors;
 const SegmentFile = @import("../host/segment_file.zig").SegmentFile;
 const testing = std.testing;
 const posix = std.posix;
@@ -60,12 +58,12 @@ const calls = .{
     .{ calling.millrace_call_next, "ktb" },
     .{ calling.millrace_call_finish, "ktb" },
     .{ calling.millrace_call_give_up, "k" },
-    .{ tokens.millrace_token_cancelled, "t" },
+    .{ called.millrace_token_cancelled, "t" },
     .{ calling.millrace_call_thrown, "kb" },
-    .{ serves.millrace_serve_return, "kv" },
-    .{ serves.millrace_serve_throw, "kffv" },
-    .{ serves.millrace_serve_item, "kv" },
-    .{ serves.millrace_serve_cancelled, "k" },
+    .{ called.millrace_serve_return, "kv" },
+    .{ called.millrace_serve_throw, "kffv" },
+    .{ called.millrace_serve_item, "kv" },
+    .{ called.millrace_serve_cancelled, "k" },
     .{ properties.millrace_property_set, "yb" },
     .{ properties.millrace_property_clear, "y" },
     .{ properties.millrace_property_get, "ybb" },
@@ -129,12 +127,12 @@ const calls = .{
     .{ called.millrace_calls_end, "k" },
     .{ called.millrace_calls_vacate, "k" },
     .{ called.millrace_calls_leave, "k" },
-    .{ serves.millrace_serve, "kxx" },
-    .{ tokens.millrace_token_create, "tk" },
-    .{ tokens.millrace_serve_token, "kt" },
-    .{ tokens.millrace_token_cancel, "t" },
-    .{ tokens.millrace_token_leave, "t" },
-    .{ serves.millrace_serve_later, "k" },
+    .{ called.millrace_serve, "kxx" },
+    .{ called.millrace_token_create, "tk" },
+    .{ called.millrace_serve_token, "kt" },
+    .{ called.millrace_token_cancel, "t" },
+    .{ called.millrace_token_leave, "t" },
+    .{ called.millrace_serve_later, "k" },
     .{ streams.millrace_stream_await_ready, "w" },
     .{ streams.millrace_stream_finish, "w" },
 };
@@ -218,7 +216,7 @@ const World = struct {
         }
         const some = random.uintLessThan(u32, 8) > 0;
         if (T == ?called.Allocate) return if (some) fixture.allocate else null;
-        if (T == ?serves.Handler) return if (some) handle else null;
+        if (T == ?called.Handler) return if (some) handle else null;
         if (T == ?calling.OnItem) return if (some) takeItem else null;
         if (T == usize) return switch (role) {
             'v' => random.uintLessThan(usize, world.values.len / 2),
@@ -289,11 +287,11 @@ const World = struct {
         const own = &world.objects[5];
         for (0..random.uintLessThan(u32, 4)) |_| world.step();
         _ = switch (random.uintLessThan(u32, 7)) {
-            0 => serves.millrace_serve_return(own, serving, if (count > 0) values else null),
-            1 => serves.millrace_serve_throw(own, serving, "name", null, null),
-            2 => serves.millrace_serve_item(own, serving, &world.values[0], 0),
-            3 => serves.millrace_serve_later(own, serving),
-            4 => tokens.millrace_serve_token(own, serving, &world.objects[14]),
+            0 => called.millrace_serve_return(own, serving, if (count > 0) values else null),
+            1 => called.millrace_serve_throw(own, serving, "name", null, null),
+            2 => called.millrace_serve_item(own, serving, &world.values[0], 0),
+            3 => called.millrace_serve_later(own, serving),
+            4 => called.millrace_serve_token(own, serving, &world.objects[14]),
             else => 0,
         };
         return ([_]arguments.Status{ 1, 0, -118, -300, std.math.minInt(i32) })[
@@ -374,8 +372,8 @@ const World = struct {
             for (random.uintLessThan(usize, 2)..2) |index| {
                 const own = &objects[5 + index];
                 _ = called.millrace_calls_attach(own, &objects[1 + index], fixture.allocate, null);
-                _ = serves.millrace_serve(own, handle, world);
-                _ = tokens.millrace_token_create(&objects[14 + index], own);
+                _ = called.millrace_serve(own, handle, world);
+                _ = called.millrace_token_create(&objects[14 + index], own);
             }
         }
         _ = properties.millrace_property_open_writer(&objects[8], &objects[1], 2, null);
@@ -423,7 +421,7 @@ const World = struct {
     fn leave(world: *World) void {
         for (&world.meters) |*meter| _ = meters.millrace_meter_leave(meter);
         for (&world.objects) |*object| _ = called.millrace_calls_release(object);
-        for (&world.objects) |*object| _ = tokens.millrace_token_leave(object);
+        for (&world.objects) |*object| _ = called.millrace_token_leave(object);
         for (&world.objects) |*object| _ = called.millrace_calls_leave(object);
         for (&world.objects) |*object| _ = ports.millrace_port_close(object);
         for (&world.objects) |*object| _ = properties.millrace_property_leave(object);

@@ -4,6 +4,7 @@ const std = @import("std");
 const millrace = @import("../root.zig");
 const frame = @import("../ring/frame.zig");
 const layout = millrace.layout;
+const linux = std.os.linux;
 
 /// A pipe with both ends on one thread. Must not move after it was initialized.
 pub const Pair = struct {
@@ -139,4 +140,34 @@ pub fn pattern(bytes: []u8, seed: u32) void {
         const mixed = (@as(u32, @truncate(index)) +% seed *% 0x9e37_79b1) *% 0x85eb_ca6b;
         byte.* = @truncate(mixed >> 24);
     }
+}
+
+// Runs part of a test in a forked child.
+
+/// Forks a child that calls `run` and ends. Expects it to succeed. An alarm ends a child that
+/// hangs.
+pub fn expectChild(comptime run: anytype, values: std.meta.ArgsTuple(@TypeOf(run))) !void {
+    const forked = linux.fork();
+    if (linux.errno(forked) != .SUCCESS) return error.ForkFailed;
+    if (forked == 0) {
+        limitChild();
+        @call(.auto, run, values) catch |err| {
+            std.debug.print("in the child: {t}\n", .{err});
+            linux.exit_group(1);
+        };
+        linux.exit_group(0);
+    }
+    var status: i32 = 0;
+    while (linux.errno(linux.wait4(@intCast(forked), &status, 0, null)) == .INTR) {}
+    const raw: u32 = @bitCast(status);
+    if (!linux.W.IFEXITED(raw) or linux.W.EXITSTATUS(raw) != 0) return error.ChildFailed;
+}
+
+/// Has an alarm end this process if it hangs.
+pub fn limitChild() void {
+    const limit: linux.itimerspec = .{
+        .it_interval = .{ .sec = 0, .nsec = 0 },
+        .it_value = .{ .sec = 30, .nsec = 0 },
+    };
+    _ = linux.setitimer(@backingInt(linux.ITIMER.REAL), &limit, null);
 }

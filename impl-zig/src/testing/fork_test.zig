@@ -1,7 +1,7 @@
 //! Endpoints that crossed a `fork` [segment.forked]. A child reports a failure by its exit code.
 
 const std = @import("std");
-const fork = @import("fork_fixture.zig");
+const fork = @import("fixture.zig");
 const millrace = @import("../root.zig");
 const process = @import("../host/process.zig");
 const testing = std.testing;

@@ -3,8 +3,6 @@
 
 const std = @import("std");
 const fuzz = @import("fuzz_fixture.zig");
-const pipe_model = @import("fuzz_pipe_model_fixture.zig");
-const segment_model = @import("fuzz_segment_model_fixture.zig");
 const millrace = @import("../root.zig");
 const layout = millrace.layout;
 const testing = std.testing;
@@ -43,13 +41,13 @@ const Target = struct {
             return size;
         }
         if (!std.mem.startsWith(u8, case.id, "codec/") or case.role != .reader) return null;
-        if (segment_model.judge(case.memory) != null) return null;
+        if (fuzz.judge(case.memory) != null) return null;
         if (fuzz.wordAt(case.memory, layout.segment_channel_count_offset) == 0) return null;
-        const channel = segment_model.channelAt(case.memory, 0);
+        const channel = fuzz.channelAt(case.memory, 0);
         const area = channel.areas[1];
         if (area.size > 4096) return null;
         const control: usize = @intCast(channel.areas[0].offset);
-        var model: pipe_model.Model = .{
+        var model: fuzz.Model = .{
             .area = case.memory[@intCast(area.offset)..][0..@intCast(area.size)],
             .head = channel.start,
             .tail = fuzz.wordAt(case.memory, control + layout.ring_tail_offset),

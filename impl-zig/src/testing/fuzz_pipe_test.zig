@@ -4,13 +4,11 @@
 const std = @import("std");
 const fixture = @import("fixture.zig");
 const fuzz = @import("fuzz_fixture.zig");
-const segment_model = @import("fuzz_segment_model_fixture.zig");
-const pipe_model = @import("fuzz_pipe_model_fixture.zig");
 const millrace = @import("../root.zig");
 const layout = millrace.layout;
 const testing = std.testing;
-const Found = pipe_model.Found;
-const Model = pipe_model.Model;
+const Found = fuzz.Found;
+const Model = fuzz.Model;
 
 const capacity_max = 1024;
 const options: millrace.Endpoint.Options = .{ .host = &fixture.clockwork, .spin_us = 0 };
@@ -71,11 +69,11 @@ const Target = struct {
     var message_count: u64 = 0;
 
     pub fn seed(case: fuzz.Case, target: []u8) ?usize {
-        if (segment_model.judge(case.memory) != null) return null;
+        if (fuzz.judge(case.memory) != null) return null;
         const channel_count = fuzz.wordAt(case.memory, layout.segment_channel_count_offset);
         for (0..channel_count) |number| {
             const index: u32 = @intCast(number);
-            const channel = segment_model.channelAt(case.memory, index);
+            const channel = fuzz.channelAt(case.memory, index);
             if (channel.kind != layout.channel_kind_ring) continue;
             if (case.role != .writer and channel.reader != case.endpoint) continue;
             if (case.channel) |named| if (named != index) continue;
@@ -85,7 +83,7 @@ const Target = struct {
         return null;
     }
 
-    fn writeSeed(case: fuzz.Case, channel: segment_model.Channel, target: []u8) usize {
+    fn writeSeed(case: fuzz.Case, channel: fuzz.Channel, target: []u8) usize {
         const area = channel.areas[1];
         const control = case.memory[@intCast(channel.areas[0].offset)..];
         const plan: Plan = .{
@@ -321,7 +319,7 @@ const World = struct {
     }
 
     /// Borrows frames until the message is complete. It must be `wanted`.
-    fn expectLent(world: *World, wanted: pipe_model.Message) !void {
+    fn expectLent(world: *World, wanted: fuzz.Message) !void {
         var size: usize = 0;
         while (true) {
             const lent = (try world.reader.peek(.none)) orelse return error.NotLent;

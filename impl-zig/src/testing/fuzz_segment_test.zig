@@ -4,7 +4,6 @@
 const std = @import("std");
 const fixture = @import("fixture.zig");
 const fuzz = @import("fuzz_fixture.zig");
-const model = @import("fuzz_segment_model_fixture.zig");
 const millrace = @import("../root.zig");
 const layout = millrace.layout;
 const testing = std.testing;
@@ -62,7 +61,7 @@ const Target = struct {
 
     /// Attaches twice, which must lead to what the model says both times.
     fn attachTwice(given: millrace.Memory, storage: []millrace.Channel) !?Segment {
-        var expected = model.judge(given);
+        var expected = fuzz.judge(given);
         var segment: ?Segment = null;
         for (0..2) |_| {
             segment = Segment.attach(given, storage, .none) catch |err| {
@@ -96,12 +95,12 @@ const Target = struct {
         if (created) |segment| {
             try testing.expectEqual(2, segment.endpoint_count);
             if (!blank) return;
-            try testing.expectEqual(null, model.judge(memory[0..size]));
+            try testing.expectEqual(null, fuzz.judge(memory[0..size]));
             @memcpy(memory, before);
         } else |err| {
             const why = millrace.reasonOf(err).?;
             reached.add(why);
-            const expected = model.judge(memory[0..size]) orelse .segment_geometry;
+            const expected = fuzz.judge(memory[0..size]) orelse .segment_geometry;
             // It checks the size that it needs before anything else.
             try testing.expectEqual(if (size < 1280) .segment_size else expected, why);
         }

@@ -6,7 +6,6 @@
 const std = @import("std");
 const fixture = @import("fixture.zig");
 const fuzz = @import("fuzz_fixture.zig");
-const pipe_model = @import("fuzz_pipe_model_fixture.zig");
 const millrace = @import("../root.zig");
 const layout = millrace.layout;
 const testing = std.testing;
@@ -90,7 +89,7 @@ const Target = struct {
 
 const World = struct {
     pair: fixture.Pair,
-    model: pipe_model.Model,
+    model: fuzz.Model,
     entries: [2 + 6 * step_max]Entry,
     entry_count: usize,
     /// How many of them the reader and the strict reader have found.
