@@ -65,12 +65,10 @@ export class MailboxLink extends Link {
     else this.incoming = end as unknown as Incoming;
   }
 
-  override sees(): boolean {
-    return this.#side.sees();
-  }
+  override sees = (): boolean => this.#side.sees();
 
   /** There is no word to arm: each turn is passed with a wake. */
-  override arm(): void {}
+  override arm = (): void => {};
 
   override leave(): void {
     this.#reader.drop();

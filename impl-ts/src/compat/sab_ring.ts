@@ -10,7 +10,7 @@ import { layout } from "../memory/layout.ts";
 import { recordAt } from "../memory/plan.ts";
 import type { Segment } from "../memory/segment.ts";
 import { Incoming, Mode, pull } from "../pipe/incoming.ts";
-import { Link } from "../pipe/link.ts";
+import { arm, Link } from "../pipe/link.ts";
 import { Outgoing } from "../pipe/outgoing.ts";
 import { Bit } from "../ring/side.ts";
 import { attachEndpoint } from "../wait/endpoint.ts";
@@ -32,14 +32,14 @@ export class RingLink extends Link {
     else new Incoming(this, channel, { maxMessageSize });
   }
 
-  override arm(asks: number): void {
+  override arm = (asks: number): void => {
     const { outgoing } = this;
     if (outgoing) {
       const half = (outgoing.published - (outgoing.capacity >> 1)) | 0;
       if (((half - outgoing.need) | 0) > 0) outgoing.need = half;
     }
-    super.arm(asks);
-  }
+    arm.call(this, asks);
+  };
 
   /** Takes a burst: the values of one message. See `Source`. */
   next(mayLoad: boolean): unknown[] | undefined {

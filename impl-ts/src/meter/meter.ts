@@ -32,7 +32,7 @@ import type { StreamPort } from "../port/over_stream.ts";
 import { type Stats, statsOfEndpoint } from "../wait/endpoint.ts";
 import { followSystem, microseconds } from "./clock.ts";
 import { IncomingGauge } from "./incoming.ts";
-import { OutgoingGauge, overLink } from "./outgoing.ts";
+import { noteSleeps, OutgoingGauge } from "./outgoing.ts";
 import type { IncomingFigures, MeterSnapshot, OutgoingFigures } from "./snapshot.ts";
 import type { Tally } from "./tally.ts";
 
@@ -108,9 +108,8 @@ export class Meter {
   readonly #link: Link;
   readonly #outgoing: OutgoingGauge | undefined;
   readonly #incoming: IncomingGauge | undefined;
-  /** What the parts of the end were before. */
-  readonly #kinds = new Map<object, object>();
-  #unfollow: (() => void) | undefined;
+  /** What gives the parts of the end their own functions again. */
+  readonly #undo: (() => void)[] = [];
   /** When the meter began to count, and what the endpoint had counted by then. */
   #since = 0;
   #before: Stats;
@@ -133,31 +132,26 @@ export class Meter {
     if (outgoing !== undefined) {
       const gauge = this.#outgoing = new OutgoingGauge(outgoing);
       outgoing.place = gauge.place;
-      this.#become(link, overLink(Object.getPrototypeOf(link)), gauge);
+      this.#undo.push(noteSleeps(link, gauge), () => outgoing.place = place);
     }
     if (incoming !== undefined) {
       const gauge = this.#incoming = new IncomingGauge(incoming);
       incoming.take = gauge.take;
       incoming.keep = gauge.keep;
+      this.#undo.push(() => {
+        incoming.take = pull;
+        incoming.keep = keep;
+      });
       if (delivery !== undefined && "next" in delivery) {
         this.#follow(delivery as PortDelivery, gauge);
       }
     }
   }
 
-  /**
-   * Turns a part of the end into one of a metered kind, which reports to a gauge. So an end without
-   * a meter needs no hook: it has no field to check and makes no additional call.
-   */
-  #become<G>(part: object, kind: { gauge: G }, gauge: G): void {
-    this.#kinds.set(part, Object.getPrototypeOf(part));
-    Object.assign(Object.setPrototypeOf(part, kind), { gauge });
-  }
-
   /** Has the service time of a message end when its listeners have returned. */
   #follow(delivery: PortDelivery, { laps }: IncomingGauge): void {
     const { next } = delivery;
-    this.#unfollow = () => delivery.next = next;
+    this.#undo.push(() => delivery.next = next);
     delivery.next = () => {
       try {
         next();
@@ -259,16 +253,7 @@ export class Meter {
 
   /** Ends the metering. The figures stay available. A second call does nothing. */
   close(): void {
-    for (const [part, kind] of this.#kinds) Object.setPrototypeOf(part, kind);
-    const { incoming, outgoing } = this.#link;
-    if (incoming && incoming.take === this.#incoming?.take) {
-      incoming.take = pull;
-      incoming.keep = keep;
-    }
-    if (outgoing && outgoing.place === this.#outgoing?.place) outgoing.place = place;
-    this.#kinds.clear();
-    this.#unfollow?.();
-    this.#unfollow = undefined;
+    for (const undo of this.#undo.splice(0)) undo();
   }
 
   /** Ends the metering; see `close`. */

@@ -108,26 +108,16 @@ export class OutgoingGauge implements Passed {
   }
 }
 
-/** A link that reports the sleeps of claims to the gauge of its outgoing side. */
-interface MeteredLink extends Link {
-  gauge: OutgoingGauge;
-}
-
-const metered: WeakMap<Link, MeteredLink> = new WeakMap();
-
-/** The metered kind of a kind of links, of which a hub has its own. */
-export function overLink(kind: Link): MeteredLink {
-  const known = metered.get(kind);
-  if (known !== undefined) return known;
-  function arm(this: MeteredLink, asks: number): void {
-    if ((asks & For.ROOM) !== 0) this.gauge.noteClaim();
-    kind.arm.call(this, asks);
-  }
-  function disarm(this: MeteredLink, asks: number): void {
-    if ((asks & For.ROOM) !== 0) this.gauge.noteWake();
-    kind.disarm.call(this, asks);
-  }
-  const made = Object.create(kind, { arm: { value: arm }, disarm: { value: disarm } });
-  metered.set(kind, made);
-  return made;
+/** Has a link report the sleeps of claims to the gauge of its outgoing side. Returns what ends that. */
+export function noteSleeps(link: Link, gauge: OutgoingGauge): () => void {
+  const { arm, disarm } = link;
+  link.arm = (asks) => {
+    if ((asks & For.ROOM) !== 0) gauge.noteClaim();
+    arm.call(link, asks);
+  };
+  link.disarm = (asks) => {
+    if ((asks & For.ROOM) !== 0) gauge.noteWake();
+    disarm.call(link, asks);
+  };
+  return () => Object.assign(link, { arm, disarm });
 }

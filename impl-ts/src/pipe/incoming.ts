@@ -449,7 +449,7 @@ export async function readAsync(
     const taker: Taker = { mode, convert, settle };
     takers.push(taker);
     if (!turn) link.tend();
-    else turn.then(link.tendLater);
+    else turn.then(link.tend);
   });
 }
 

@@ -22,7 +22,10 @@ import { empty, fill, type Incoming, mayGoOn, rejectAll, serve } from "./incomin
 import { drop, giveUpAll, type Outgoing, pump } from "./outgoing.ts";
 import { closedError, type Delivery, For, noteKeeping, tendSoon } from "./tend.ts";
 
-/** The one or two pipes between an endpoint and one peer. */
+/**
+ * The one or two pipes between an endpoint and one peer. What a wait asks of it are functions in its
+ * fields, which other kinds of links and a meter replace.
+ */
 export class Link implements Waiter {
   readonly endpoint: Endpoint;
   /** Index of the endpoint at the other end. */
@@ -45,7 +48,11 @@ export class Link implements Waiter {
   isTending = false;
   /** Whether the process lives for this link. */
   isKeeping = false;
-  readonly tendLater = (): void => this.tend();
+  readonly tend = (): void => tend(this);
+  prepare: Waiter["prepare"] = prepare;
+  sees: Waiter["sees"] = sees;
+  arm: Waiter["arm"] = arm;
+  disarm: Waiter["disarm"] = disarm;
 
   /** Makes the link of an attached endpoint to one peer. */
   constructor(endpoint: Endpoint, peer: number) {
@@ -54,48 +61,6 @@ export class Link implements Waiter {
     this.peerState = stateAt(peer);
     this.peerStates = [this.peerState];
     endpoint.waiters.push(this);
-  }
-
-  prepare(asks: number): number {
-    const { outgoing, incoming } = this;
-    if (outgoing) {
-      const isLeft = outgoing.first !== undefined && !pump(outgoing);
-      const isWanted = (asks & For.ROOM) !== 0 || outgoing.pendingCount > 0;
-      // [port.posted]
-      if (isLeft && isWanted) asks |= For.ROOM | (incoming ? fill(incoming) : 0);
-      store(outgoing);
-    }
-    if (incoming) store(incoming); // [port.publish_both]
-    return asks;
-  }
-
-  sees(asks: number): boolean {
-    const { incoming, outgoing } = this;
-    if (asks & For.FRAMES) {
-      if (hasMoved(incoming!)) return true;
-      if ((asks & For.MESSAGES) === For.MESSAGES) {
-        // Something is known to be in the ring, or was taken out of it, or nothing will come.
-        const { cursor, peerCursor, queue, bits } = incoming!;
-        if (cursor !== peerCursor || queue.length > 0) return true;
-        if (bits & (Bit.ENDED | Bit.STOPPED)) return true;
-      }
-    }
-    if (asks & For.CALLS && (incoming!.route!.isDue || mayGoOn(incoming!))) return true;
-    return (asks & For.ROOM) !== 0 && (outgoing!.first === undefined || hasMoved(outgoing!));
-  }
-
-  arm(asks: number): void {
-    const { incoming, outgoing } = this;
-    if (asks & For.FRAMES) { // [wait.reader_asks]
-      want(incoming!, (incoming!.cursor + layout.FRAME_ALIGN) | layout.WANTS_ARMED);
-    }
-    if (asks & For.ROOM) want(outgoing!, outgoing!.need | layout.WANTS_ARMED); // [wait.writer_asks]
-  }
-
-  disarm(asks: number): void {
-    const left = asks & ~this.asks; // what the event loop does not wait for
-    if (left & For.FRAMES) want(this.incoming!, 0);
-    if (left & For.ROOM) want(this.outgoing!, 0);
   }
 
   /** Makes the link of the same endpoint to the next owner of the peer's. */
@@ -111,49 +76,88 @@ export class Link implements Waiter {
   leave(): void {
     leaveEndpoint(this.endpoint);
   }
+}
 
-  /**
-   * Does what can be done without waiting: places what was accepted, serves those who read,
-   * delivers events. Then has the event loop sleep for what is left.
-   */
-  tend(): void {
-    if (this.isTending) return tendSoon(this);
-    this.isTending = true;
-    try {
-      this.#tend();
-    } finally {
-      this.isTending = false;
+function prepare(this: Link, asks: number): number {
+  const { outgoing, incoming } = this;
+  if (outgoing) {
+    const isLeft = outgoing.first !== undefined && !pump(outgoing);
+    const isWanted = (asks & For.ROOM) !== 0 || outgoing.pendingCount > 0;
+    // [port.posted]
+    if (isLeft && isWanted) asks |= For.ROOM | (incoming ? fill(incoming) : 0);
+    if (outgoing.cursor !== outgoing.published) store(outgoing);
+  }
+  // [port.publish_both]
+  if (incoming && incoming.cursor !== incoming.published) store(incoming);
+  return asks;
+}
+
+function sees(this: Link, asks: number): boolean {
+  const { incoming, outgoing } = this;
+  if (asks & For.FRAMES) {
+    if (hasMoved(incoming!)) return true;
+    if ((asks & For.MESSAGES) === For.MESSAGES) {
+      // Something is known to be in the ring, or was taken out of it, or nothing will come.
+      const { cursor, peerCursor, queue, bits } = incoming!;
+      if (cursor !== peerCursor || queue.length > 0) return true;
+      if (bits & (Bit.ENDED | Bit.STOPPED)) return true;
     }
   }
+  if (asks & For.CALLS && (incoming!.route!.isDue || mayGoOn(incoming!))) return true;
+  return (asks & For.ROOM) !== 0 && (outgoing!.first === undefined || hasMoved(outgoing!));
+}
 
-  #tend(): void {
-    const { endpoint, asks: before, incoming, delivery } = this;
-    this.isDue = false;
-    this.asks = 0;
-    if (before !== 0) this.disarm(before);
+/** Asks the peer to ring. See `Waiter`. */
+export function arm(this: Link, asks: number): void {
+  const { incoming, outgoing } = this;
+  if (asks & For.FRAMES) { // [wait.reader_asks]
+    want(incoming!, (incoming!.cursor + layout.FRAME_ALIGN) | layout.WANTS_ARMED);
+  }
+  if (asks & For.ROOM) want(outgoing!, outgoing!.need | layout.WANTS_ARMED); // [wait.writer_asks]
+}
+
+function disarm(this: Link, asks: number): void {
+  const left = asks & ~this.asks; // what the event loop does not wait for
+  if (left & For.FRAMES) want(this.incoming!, 0);
+  if (left & For.ROOM) want(this.outgoing!, 0);
+}
+
+/**
+ * Does what can be done without waiting: places what was accepted, serves those who read, delivers
+ * events. Then has the event loop sleep for what is left.
+ */
+function tend(link: Link): void {
+  if (link.isTending) return tendSoon(link);
+  const { endpoint, asks: before, incoming, outgoing, delivery } = link;
+  link.isTending = true;
+  link.isDue = false;
+  link.asks = 0;
+  try {
+    if (before !== 0) link.disarm(before);
     let asks = incoming && incoming.takers.length > 0 ? serve(incoming) : 0;
     if (delivery) asks |= delivery.tend();
-    asks |= this.prepare(0);
-    noteKeeping(this);
+    asks |= link.prepare(0);
+    noteKeeping(link);
     if (asks === 0) return;
     const bell = bellOf(endpoint); // [wait.bell_first]
-    this.arm(asks);
-    if (asks !== For.STATE && finds(this, asks)) { // [wait.recheck]
-      this.disarm(asks);
-      this.isDue = true;
-      (giveWay() ?? SETTLED).then(this.tendLater);
-    } else {
-      this.asks = asks;
-      try {
-        listen(endpoint, bell, this);
-      } catch (reason) { // of a mechanism of the application's
-        this.asks = 0;
-        this.disarm(asks);
-        if (this.outgoing) giveUpAll(this.outgoing, reason);
-        if (incoming) rejectAll(incoming, reason);
-        noteKeeping(this);
-      }
+    link.arm(asks);
+    if (asks !== For.STATE && finds(link, asks)) { // [wait.recheck]
+      link.disarm(asks);
+      link.isDue = true;
+      return void (giveWay() ?? SETTLED).then(link.tend);
     }
+    link.asks = asks;
+    try {
+      listen(endpoint, bell, link);
+    } catch (reason) { // of a mechanism of the application's
+      link.asks = 0;
+      link.disarm(asks);
+      if (outgoing) giveUpAll(outgoing, reason);
+      if (incoming) rejectAll(incoming, reason);
+      noteKeeping(link);
+    }
+  } finally {
+    link.isTending = false;
   }
 }
 

@@ -430,7 +430,7 @@ export function sendAsync(
   keep(message);
   append(out, message);
   const promise = promiseOf(out, message, options);
-  if (turn) turn.then(link.tendLater);
+  if (turn) turn.then(link.tend);
   else if (!(link.asks & For.ROOM)) link.tend(); // from now on the peer knows of it
   return promise;
 }

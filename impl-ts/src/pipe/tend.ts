@@ -39,10 +39,10 @@ export interface Delivery {
 }
 
 /** Has a link tended at the end of the job, after its promises. */
-export function tendSoon(link: Pick<Link, "isDue" | "tendLater" | "streak">): void {
+export function tendSoon(link: Pick<Link, "isDue" | "tend" | "streak">): void {
   if (link.isDue) return;
   link.isDue = true;
-  (giveWayAtTimes(link) ?? SETTLED).then(link.tendLater);
+  (giveWayAtTimes(link) ?? SETTLED).then(link.tend);
 }
 
 /** Notes whether the process lives for those who read, for what is accepted, or for listeners. */

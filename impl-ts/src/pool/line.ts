@@ -135,7 +135,7 @@ export class Line implements Delivery {
     this.#user = user;
     this.closed = new Promise((resolve) => this.#settle = resolve);
     link.delivery = this;
-    SETTLED.then(link.tendLater); // the user is not complete yet
+    SETTLED.then(link.tend); // the user is not complete yet
   }
 
   get keeps(): boolean {
