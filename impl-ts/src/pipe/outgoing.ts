@@ -428,19 +428,22 @@ export function sendAsync(
   const turn = giveWayAtTimes(link);
   if (!turn && put(out, message)) return SETTLED;
   keep(message);
-  append(out, message);
-  const promise = promiseOf(out, message, options);
+  const promise = enqueue(out, message, options);
   if (turn) turn.then(link.tend);
   else if (!(link.asks & For.ROOM)) link.tend(); // from now on the peer knows of it
   return promise;
 }
 
-/** The promise of a message that waits, which the options may take back. */
-export function promiseOf(
+/**
+ * Appends a message to the queue. The promise resolves when it is in the ring, and rejects with the
+ * reason why it will not come there; the options can take it back.
+ */
+export function enqueue(
   out: Outgoing,
   message: Send,
-  options: WaitOptions | undefined,
+  options?: WaitOptions | undefined,
 ): Promise<void> {
+  append(out, message);
   out.pendingCount++;
   return message.promise = new Promise<void>((resolve, reject) => {
     const release = options &&
@@ -606,12 +609,11 @@ export function end(out: Outgoing): Promise<void> | undefined {
   requireFree(out);
   out.bits |= Bit.ENDED;
   const message = makeSend(END);
-  append(out, message);
-  tendSoon(out.link); // [call.told]
-  if (pump(out) || message.isSettled) return undefined;
-  const promise = promiseOf(out, message, undefined);
+  const promise = enqueue(out, message);
   promise.catch(() => {}); // the caller need not handle it
-  return promise;
+  tendSoon(out.link); // [call.told]
+  pump(out);
+  return message.isSettled ? undefined : promise;
 }
 
 /** `end`, and resolves when the end is in the ring. */

@@ -66,45 +66,46 @@ export function closedError(link: Link, verb: string): MillraceError | undefined
 
 /** The error of the own `close` or the own state; undefined while attached. [pipe.close_frees] */
 export function ownError(link: Link, verb: string): MillraceError | undefined {
-  return errorOf(link, verb, true);
+  return stateError(link, verb, true, false);
 }
 
 /** The error of the peer's state; undefined while it is not final. */
 export function peerError(link: Link, verb: string): MillraceError | undefined {
-  return errorOf(link, verb, false);
+  return stateError(link, verb, false);
 }
 
 /** The error of the own state, or else of the peer's, if one is final. [pipe.first_answer] */
-export function stateError(link: Link, verb: string): MillraceError | undefined {
-  return errorOf(link, verb, true) ?? errorOf(link, verb, false);
-}
-
-function errorOf(link: Link, verb: string, isOwn: boolean): MillraceError | undefined {
-  const { endpoint, peer } = link;
-  if (!endpoint.segment) return closedError(link, verb); // a mailbox tells its states itself
-  if (!endpoint.words.length) return closedError(link, verb) ?? goneError();
-  // [segment.state_invalid] The peer's first word that is final, or invalid, counts from then on.
-  const at = isOwn ? endpoint.state : recordAt(peer) + layout.ENDPOINT_STATE_WORD;
-  const word = !isOwn && link.final || Atomics.load(endpoint.words, at);
-  const state = stateOf(word);
-  if (isOwn) {
-    if (link.isClosed || word === endpoint.attached) return closedError(link, verb);
-  } else {
-    if (state <= layout.ENDPOINT_STATE_ATTACHED) return undefined;
+export function stateError(
+  link: Link,
+  verb: string,
+  isOwn: boolean = true,
+  isPeer: boolean = true,
+): MillraceError | undefined {
+  const { isClosed, peer, endpoint: { segment, words, state, attached } } = link;
+  // A mailbox, which has no segment, tells its states itself.
+  if (isOwn && isClosed || !segment) return closedError(link, verb);
+  if (!words.length) return closedError(link, verb) ?? goneError();
+  let word = Atomics.load(words, state);
+  if (!isOwn || word === attached) {
+    // [segment.state_invalid] The peer's first word that is final, or invalid, counts from then on.
+    word = link.final || Atomics.load(words, recordAt(peer) + layout.ENDPOINT_STATE_WORD);
+    if (!isPeer || stateOf(word) <= layout.ENDPOINT_STATE_ATTACHED) return undefined;
     link.final = word;
     for (const side of [link.outgoing, link.incoming]) if (side) side.bits |= Bit.GONE;
+    isOwn = false;
   }
   const who = isOwn ? "pipe" : "peer";
   const what = `${verb}: ${isOwn ? "this end" : "the peer"} is `;
-  if (state === layout.ENDPOINT_STATE_CLOSED) return failure(`${who}.closed`, `${what}closed`);
+  if (stateOf(word) === layout.ENDPOINT_STATE_CLOSED) {
+    return failure(`${who}.closed`, `${what}closed`);
+  }
   // [segment.own_state] Any other own word was forged into our record, or belongs to the endpoint's
   // next owner; it has no reason for us.
-  const reason = state === layout.ENDPOINT_STATE_FAILED
+  const reason = stateOf(word) === layout.ENDPOINT_STATE_FAILED
     ? word >>> layout.REASON_SHIFT
     : isOwn
     ? 0
     : layout.REASON_SEGMENT_STATE;
-  const cause = isOwn ? undefined : causeOf(endpoint.segment, peer);
-  const details = { ...cause, reason };
+  const details = { ...isOwn ? undefined : causeOf(segment, peer), reason };
   return failure(`${who}.failed`, `${what}marked failed${describe(reason)}`, details);
 }

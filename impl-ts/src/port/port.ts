@@ -20,14 +20,13 @@ import { closeLink, Link } from "../pipe/link.ts";
 import type { WaitOptions } from "../pipe/options.ts";
 import { tendSoon } from "../pipe/tend.ts";
 import {
-  append,
   encode,
   end,
   endAsync,
+  enqueue,
   keep,
   makeSend,
   Outgoing,
-  promiseOf,
   pump,
   requireFree,
   requireWritable,
@@ -549,8 +548,7 @@ function post(
       send.isKept = false; // the caller's bytes may change at once
       keep(send);
     } else if (!signal) send.room = out.run - size;
-    append(out, send);
-    promise = promiseOf(out, send, signal && { signal });
+    promise = enqueue(out, send, signal && { signal });
     promise.catch(() => {}); // the caller need not handle it
   }
   // So that the peer reads while more is posted.
