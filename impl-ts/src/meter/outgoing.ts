@@ -108,7 +108,7 @@ export class OutgoingGauge implements Passed {
   }
 }
 
-/** Has a link report the sleeps of claims to the gauge of its outgoing side. Returns what ends that. */
+/** Has a link report to a gauge when its claims sleep. Returns what ends that. */
 export function noteSleeps(link: Link, gauge: OutgoingGauge): () => void {
   const { arm, disarm } = link;
   link.arm = (asks) => {

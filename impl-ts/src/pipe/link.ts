@@ -23,8 +23,8 @@ import { drop, giveUpAll, type Outgoing, pump } from "./outgoing.ts";
 import { closedError, type Delivery, For, noteKeeping, tendSoon } from "./tend.ts";
 
 /**
- * The one or two pipes between an endpoint and one peer. What a wait asks of it are functions in its
- * fields, which other kinds of links and a meter replace.
+ * The one or two pipes between an endpoint and one peer. What a wait asks of it are functions in
+ * its fields, which other kinds of links and a meter replace.
  */
 export class Link implements Waiter {
   readonly endpoint: Endpoint;
