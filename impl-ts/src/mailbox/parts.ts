@@ -52,8 +52,8 @@ export class PartWriter {
 
   /**
    * Writes the next part if the byte area is free: of the payload that is owed, if there is one,
-   * and otherwise of `due`. Returns whether all of both is written. [mailbox.write_all] It writes at
-   * most one part, so that the caller can check its deadline between two parts.
+   * and otherwise of `due`. Returns whether all of both is written. [mailbox.write_all] It writes
+   * at most one part, so that the caller can check its deadline between two parts.
    */
   advance(due: Parts | undefined): boolean {
     const { words, bytes } = this.side;
