@@ -116,3 +116,23 @@ export type Answer =
   | { readonly id: number; readonly result: Result }
   | { readonly id: number; readonly decline: string }
   | { readonly id: number; readonly error: string };
+
+/** The lines of a stream, without their ends. */
+export async function* readLines(
+  stream: ReadableStream<Uint8Array>,
+): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of stream) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop() as string;
+    for (const line of lines) if (line.trim() !== "") yield line;
+  }
+  if (rest.trim() !== "") yield rest;
+}
+
+/** Says something in one line on standard output, in Deno. */
+export function say(line: unknown): void {
+  const bytes = new TextEncoder().encode(`${JSON.stringify(line)}\n`);
+  for (let rest = bytes; rest.length > 0;) rest = rest.subarray(Deno.stdout.writeSync(rest));
+}

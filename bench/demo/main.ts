@@ -3,22 +3,12 @@
 
 import { portGeometry, segmentSize as sizeOf } from "../../impl-ts/src/mod.ts";
 import { endOnSignals } from "../../tools/run.ts";
-import { type Arguments, readArguments, USAGE, UsageError } from "./arguments.ts";
 import { compileWorker } from "./compile.ts";
-import { bytes, microseconds, ProgressBar, showStep, table } from "./display.ts";
-import {
-  CAPACITY,
-  type Ground,
-  type Latency,
-  type Note,
-  PROGRESS,
-  type ServeOrder,
-  type ServeReport,
-  type StreamOrder,
-  type StreamReport,
-  type Transfer,
-} from "./protocol.ts";
-import { composedSource, fileSource, type Source } from "./source.ts";
+import { CAPACITY, composedSource, fileSource, type Ground, type Latency } from "./protocol.ts";
+import { type Note, PROGRESS, type ServeOrder, type ServeReport, type Source } from "./protocol.ts";
+import type { StreamOrder, StreamReport, Transfer } from "./protocol.ts";
+import { type Arguments, bytes, microseconds, ProgressBar, readArguments } from "./terminal.ts";
+import { showStep, table, USAGE, UsageError } from "./terminal.ts";
 
 const root = new URL("../../", import.meta.url);
 const DEFAULT_SIZE = 16_000_000;

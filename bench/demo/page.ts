@@ -2,8 +2,7 @@
 
 import { serveExamples } from "../../impl-ts/examples/serve.ts";
 import { findProgram } from "../../tools/programs.ts";
-import type { Page } from "./arguments.ts";
-import { showStep } from "./display.ts";
+import { type Page, showStep } from "./terminal.ts";
 
 /** Serves them until the process is ended. The address is what is printed on standard output. */
 export async function showPages({ port, open }: Page): Promise<number> {

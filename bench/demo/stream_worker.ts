@@ -6,18 +6,9 @@ import { Port, statsOf } from "../../impl-ts/src/mod.ts";
 import { claim, finish, publish } from "../../impl-ts/src/more/lend.ts";
 import { readInto, readMessage, writeMessage } from "../../impl-ts/src/more/raw.ts";
 import { scope } from "../../tools/worker_scope.ts";
-import { percentile } from "./display.ts";
-import {
-  CAPACITY,
-  type Latency,
-  type Note,
-  PROGRESS,
-  type StreamOrder,
-  type StreamReport,
-  TAG,
-  type Transfer,
-} from "./protocol.ts";
-import { SizePlan, SourceReader } from "./source.ts";
+import { CAPACITY, type Latency, type Note, PROGRESS, SizePlan, SourceReader } from "./protocol.ts";
+import { type StreamOrder, type StreamReport, TAG, type Transfer } from "./protocol.ts";
+import { percentile } from "./terminal.ts";
 
 const MIB = 1 << 20;
 const CODEC_BYTES = 0;

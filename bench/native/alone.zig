@@ -42,8 +42,8 @@ pub const Copy = struct {
     target: []u8,
     offset: usize = 0,
 
-    /// Copies messages into a ring of the size that the peers use, or returns why there is nothing to
-    /// copy.
+    /// Copies messages into a ring of the size that the peers use, or returns why there is nothing
+    /// to copy.
     pub fn run(plan: *ends.Plan, outcome: *runs.Outcome) ?[]const u8 {
         const scenario = plan.scenario;
         if (!scenario.is("stream") and !scenario.is("large")) return "this floor only copies";

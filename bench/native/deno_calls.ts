@@ -9,11 +9,10 @@ import { fileURLToPath } from "node:url";
 import { SegmentFile } from "../../impl-ts/src/host/mod.ts";
 import { type Port, portGeometry } from "../../impl-ts/src/mod.ts";
 import { type ByteTransport, openStream } from "../../impl-ts/src/stream/stream.ts";
-import type { Result, Scenario } from "../contract.ts";
-import { readLines } from "../runner/lines.ts";
+import { readLines, type Result, type Scenario } from "../contract.ts";
 import type { Report, Role } from "../script/peer.ts";
 import { CallingPort } from "../script/peers/millrace_call.ts";
-import { callAndLeave, isCaller } from "../script/play_calls.ts";
+import { callAndLeave, isCaller } from "../script/plays/calls.ts";
 
 const CAPACITY = 65_536;
 const TIMEOUT = 20_000;

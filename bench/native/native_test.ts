@@ -4,8 +4,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { fileURLToPath } from "node:url";
 import { run } from "../../tools/run.ts";
-import type { Answer, Hello, Request, Result, Scenario } from "../contract.ts";
-import { readLines } from "../runner/lines.ts";
+import { type Answer, type Hello, readLines, type Request, type Result } from "../contract.ts";
+import type { Scenario } from "../contract.ts";
 import { CALL_PEERS, playProcesses } from "./deno_calls.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

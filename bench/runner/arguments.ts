@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { parseArgs } from "node:util";
 import type { Effort, PlaceName } from "./scenarios.ts";
 
 /** What was asked for. */
@@ -48,86 +49,56 @@ const PLACES: readonly string[] = ["deno", "node", "chromium", "native"];
 
 /** Reads the command line. Throws a `UsageError` for what it does not know. */
 export function readArguments(words: readonly string[]): Arguments {
-  const wanted: Arguments = {
-    effort: "full",
-    names: [],
-    only: [],
-    peers: [],
-    places: [],
-    json: undefined,
-    report: undefined,
-    compare: undefined,
-    from: undefined,
-    sabMessagePort: undefined,
-    goals: false,
-    list: false,
-    help: false,
+  const { values, positionals } = parseStrictly(words);
+  const split = (lists: readonly string[] = []) => lists.flatMap((list) => list.split(","));
+  return {
+    effort: values.smoke ? "smoke" : values.quick ? "quick" : "full",
+    names: positionals,
+    only: values.only ?? [],
+    peers: split(values.peer),
+    places: split(values.place).map(placeOf),
+    json: values.json,
+    report: values.report,
+    compare: values.compare,
+    from: values.from,
+    sabMessagePort: values["sab-message-port"],
+    goals: values.goals ?? false,
+    list: values.list ?? false,
+    help: values.help ?? false,
   };
-  const rest = words.flatMap((word) => {
-    const [, name, value] = /^(--[a-z-]+)=(.*)$/s.exec(word) ?? [];
-    return name === undefined ? [word] : [name, value as string];
-  });
-  const next = (option: string): string => {
-    const value = rest.shift();
-    if (value === undefined || value === "") throw new UsageError(`${option} needs a value`);
-    return value;
-  };
-  while (rest.length > 0) {
-    const option = rest.shift() as string;
-    switch (option) {
-      case "--quick":
-        wanted.effort = "quick";
-        break;
-      case "--smoke":
-        wanted.effort = "smoke";
-        break;
-      case "--only":
-        wanted.only.push(next(option));
-        break;
-      case "--peer":
-        wanted.peers.push(...next(option).split(","));
-        break;
-      case "--place":
-        wanted.places.push(...placesOf(next(option)));
-        break;
-      case "--json":
-        wanted.json = next(option);
-        break;
-      case "--report":
-        wanted.report = next(option);
-        break;
-      case "--compare":
-        wanted.compare = next(option);
-        break;
-      case "--from":
-        wanted.from = next(option);
-        break;
-      case "--sab-message-port":
-        wanted.sabMessagePort = next(option);
-        break;
-      case "--goals":
-        wanted.goals = true;
-        break;
-      case "--list":
-        wanted.list = true;
-        break;
-      case "--help":
-      case "-h":
-        wanted.help = true;
-        break;
-      default:
-        if (option.startsWith("-")) throw new UsageError(`Unknown argument: ${option}`);
-        wanted.names.push(option);
-    }
-  }
-  return wanted;
 }
 
-function placesOf(value: string): PlaceName[] {
-  return value.split(",").map((name) => {
-    if (!PLACES.includes(name)) throw new UsageError(`Unknown place: ${name}`);
-    return name as PlaceName;
-  });
+function parseStrictly(words: readonly string[]) {
+  const flag = { type: "boolean" } as const;
+  const value = { type: "string" } as const;
+  const list = { type: "string", multiple: true } as const;
+  const options = {
+    quick: flag,
+    smoke: flag,
+    only: list,
+    peer: list,
+    place: list,
+    goals: flag,
+    json: value,
+    report: value,
+    from: value,
+    compare: value,
+    "sab-message-port": value,
+    list: flag,
+    help: { ...flag, short: "h" },
+  } as const;
+  try {
+    const read = parseArgs({ args: [...words], allowPositionals: true, options });
+    if (Object.values(read.values).flat().includes("")) throw new Error("An option needs a value");
+    return read;
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function placeOf(name: string): PlaceName {
+  if (!PLACES.includes(name)) throw new UsageError(`Unknown place: ${name}`);
+  return name as PlaceName;
 }
 
 /** Whether a scenario has that word: its name, its payload, its ends and so on. */

@@ -11,11 +11,10 @@ import { findChromium } from "../../tools/chromium.ts";
 import { findProgram } from "../../tools/programs.ts";
 import { run } from "../../tools/run.ts";
 import { buildWasm } from "../../tools/wasm_worker.ts";
-import type { Answer, Hello, Request } from "../contract.ts";
+import { type Answer, type Hello, readLines, type Request } from "../contract.ts";
 import { sabMessagePortUrl } from "../script/deno_place.ts";
-import { writeBareModules } from "./bare_modules.ts";
-import { writeNodeBundles, writeOwnPackage, writePageBundles } from "./bundles.ts";
-import { readLines } from "./lines.ts";
+import { writeBareModules, writeNodeBundles, writeOwnPackage } from "./bundles.ts";
+import { writePageBundles } from "./bundles.ts";
 import { step } from "./progress.ts";
 import type { PlaceName } from "./scenarios.ts";
 

@@ -8,8 +8,7 @@
  */
 import { chromium } from "playwright-core";
 import { CHROMIUM_ARGUMENTS, ISOLATION } from "../../tools/chromium.ts";
-import type { Answer, Hello, Request } from "../contract.ts";
-import { readLines } from "../runner/lines.ts";
+import { type Answer, type Hello, readLines, type Request, say } from "../contract.ts";
 
 const PAGE = '<!doctype html><meta charset="utf-8"><script type="module" src="page_driver.mjs">' +
   "</script>";
@@ -45,11 +44,6 @@ async function serve({ url }: globalThis.Request): Promise<Response> {
 
 function answer(body: string | Uint8Array<ArrayBuffer>, type: string): Response {
   return new Response(body, { headers: { ...ISOLATION, "content-type": type } });
-}
-
-function say(line: unknown): void {
-  const bytes = new TextEncoder().encode(`${JSON.stringify(line)}\n`);
-  for (let rest = bytes; rest.length > 0;) rest = rest.subarray(Deno.stdout.writeSync(rest));
 }
 
 const profile = await Deno.makeTempDir({ prefix: "millrace-bench-chromium-" });

@@ -3,8 +3,8 @@ import coincident from "coincident/worker";
 import { scope } from "../../tools/worker_scope.ts";
 import { Control } from "./control.ts";
 import type { CallEnd, Order, Report } from "./peer.ts";
-import { CallingEnd, playCalls } from "./play_calls.ts";
-import { playOf } from "./plays.ts";
+import { CallingEnd, playCalls } from "./plays/calls.ts";
+import { playOf } from "./plays/plays.ts";
 
 const { proxy } = await (coincident as () => Promise<{
   proxy: Record<string, (...values: unknown[]) => unknown>;

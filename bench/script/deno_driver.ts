@@ -1,17 +1,11 @@
 /** The driver in Deno: lines of JSON in and out. @module */
-import type { Hello, Request } from "../contract.ts";
+import { type Hello, readLines, type Request, say } from "../contract.ts";
 import { denoPlace } from "./deno_place.ts";
 import { Stage } from "./driver.ts";
 import { PEER_NAMES } from "./peers.ts";
-import { readLines } from "../runner/lines.ts";
 
 const place = denoPlace(Deno.env.get("MILLRACE_SAB_MESSAGE_PORT"));
 const stage = new Stage(place);
-
-function say(line: unknown): void {
-  const bytes = new TextEncoder().encode(`${JSON.stringify(line)}\n`);
-  for (let rest = bytes; rest.length > 0;) rest = rest.subarray(Deno.stdout.writeSync(rest));
-}
 
 const { name, version } = place;
 say({ driver: { name, version, place: name, peers: PEER_NAMES } } satisfies Hello);

@@ -9,7 +9,7 @@ import { Control, controlMemory } from "./control.ts";
 import { isAlone, type Order, type Peer, type Report, type Role } from "./peer.ts";
 import { loadPeer } from "./peers.ts";
 import type { Place, Player } from "./place.ts";
-import { declineStart, playStart } from "./play_start.ts";
+import { declineStart, playStart } from "./plays/start.ts";
 import { playRole } from "./role.ts";
 
 /** Beside warm-up and duration, for what a run by count takes, and to start and end. */

@@ -29,7 +29,7 @@ export function nodePlace(here: string): Place {
     version: process.versions.node,
     sabMessagePort,
     startPlayer: () => startPlayer(new URL("./node_worker.mjs", here)),
-    startStarter: () => startStarter(new URL("./start_node_worker.mjs", here)),
+    startStarter: () => startStarter(new URL("./start_worker.mjs", here)),
     startProcess: (order, ms) => startProcess(new URL("./start_main.mjs", here), order, ms),
     packageUrl: (file) => new URL(file, `file://${process.env[NODE_ENVIRONMENT.package]}/`).href,
     moduleUrl: (name) =>

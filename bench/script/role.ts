@@ -7,8 +7,8 @@ import { Control } from "./control.ts";
 import { isAlone, type Order, type Peer, type Report } from "./peer.ts";
 import { loadPeer } from "./peers.ts";
 import type { Place } from "./place.ts";
-import { playCalls } from "./play_calls.ts";
-import { playOf } from "./plays.ts";
+import { playCalls } from "./plays/calls.ts";
+import { playOf } from "./plays/plays.ts";
 
 /** How long the two threads of a run play ping-pong before it and behind it. */
 const PING_MS = 3;

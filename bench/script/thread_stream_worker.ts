@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { parentPort } from "node:worker_threads";
 import { valuesOf } from "./payload.ts";
 import type { EventEnd, Order, Report } from "./peer.ts";
-import { playOf } from "./plays.ts";
+import { playOf } from "./plays/plays.ts";
 
 /** Makes the destination; the library's worker calls it. Each order is one more run. */
 export default function destination(): Writable {

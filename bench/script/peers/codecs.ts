@@ -10,7 +10,7 @@ import { type Codec, portMemory } from "../../../impl-ts/src/mod.ts";
 import { Meter } from "../meter.ts";
 import { readStamp, sampleOf, stamp, valuesOf } from "../payload.ts";
 import { type BlockingEnd, both, lonePeer, type Order, type Peer, type Report } from "../peer.ts";
-import { check, reportOf } from "../play_echo.ts";
+import { check, reportOf } from "../plays/echo.ts";
 import { openPort, PortJson, portOptions } from "./millrace.ts";
 
 /** As much memory as a ring has, so that the same caches serve both. */

@@ -8,7 +8,7 @@ import { createSHA1 } from "hash-wasm";
 import { Sha1, sha1 } from "../../../impl-ts/src/digest/digest.ts";
 import { Meter } from "../meter.ts";
 import { lonePeer, type Order, type Peer, type Report } from "../peer.ts";
-import { reportOf } from "../play_echo.ts";
+import { reportOf } from "../plays/echo.ts";
 
 /** Returns the SHA-1 of bytes, which may be shared. */
 type Hash = (bytes: Uint8Array<ArrayBufferLike>) => Uint8Array;

@@ -14,7 +14,7 @@ import { valuesOf } from "../payload.ts";
 import { type BlockingEnd, type EventEnd, type Gear, lonePeer, type Order } from "../peer.ts";
 import { PATIENCE_MS, type Peer, type Report } from "../peer.ts";
 import type { Place, Player } from "../place.ts";
-import { check } from "../play_echo.ts";
+import { check } from "../plays/echo.ts";
 
 /** Bounds every wait of a verb that blocks. */
 const WAIT = { timeout: PATIENCE_MS };

@@ -10,7 +10,7 @@ import { Meter } from "../meter.ts";
 import { type Values, valuesOf } from "../payload.ts";
 import { type BlockingEnd, both, type End, type EventEnd, kindOf, type Order } from "../peer.ts";
 import { PATIENCE_MS, type Peer, type Report } from "../peer.ts";
-import { check, reportOf } from "../play_echo.ts";
+import { check, reportOf } from "../plays/echo.ts";
 
 /** Of each ring, as large as that of `millrace`. */
 const CAPACITY = 256 * 1024;

@@ -91,7 +91,7 @@ export const peers = { "millrace": peer };
 
 /** Both ends on one thread. */
 async function playAlone(order: Order): Promise<Report> {
-  const { playArrays, playCodec } = await import("../play_arrays.ts");
+  const { playArrays, playCodec } = await import("../plays/arrays.ts");
   return order.scenario.name === "arrays" ? playArrays(order) : playCodec(order);
 }
 

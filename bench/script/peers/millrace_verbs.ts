@@ -10,16 +10,9 @@ import { type Port, portMemory } from "../../../impl-ts/src/mod.ts";
 import { claim, peek, publish, release, tryPeek } from "../../../impl-ts/src/more/lend.ts";
 import { readMany, writeMany } from "../../../impl-ts/src/more/many.ts";
 import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
-import {
-  type BlockingEnd,
-  both,
-  type Order,
-  PATIENCE_MS,
-  type Peer,
-  type Report,
-} from "../peer.ts";
-import { playHandler, TIMES_SIZE } from "../play_handler.ts";
-import { playMeter } from "../play_meter.ts";
+import { type BlockingEnd, both, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
+import type { Report } from "../peer.ts";
+import { playHandler, playMeter, TIMES_SIZE } from "../plays/meter.ts";
 import { openPort, PortEnd, PortJson, portOptions, sharedPort } from "./millrace.ts";
 
 const WAIT = { timeout: PATIENCE_MS };

@@ -10,7 +10,7 @@ import { type Values, valuesOf } from "../payload.ts";
 import { type BlockingEnd, both, declineForEvents, type End, type EventEnd } from "../peer.ts";
 import { kindOf, type Order, PATIENCE_MS, type Peer, type Role } from "../peer.ts";
 import type { Place } from "../place.ts";
-import { sends } from "../play_stream.ts";
+import { sends } from "../plays/stream.ts";
 
 /** What is used of a port of the library. */
 interface SabPort {

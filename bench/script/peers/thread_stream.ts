@@ -1,9 +1,9 @@
 /** `thread-stream`: text into a `Writable` of another thread, for Node's loggers. @module */
 import ThreadStream from "thread-stream";
-import { both, type EventEnd, type Order, type Peer, type Report } from "../peer.ts";
 import { valuesOf } from "../payload.ts";
+import { both, type EventEnd, type Order, type Peer, type Report } from "../peer.ts";
 import type { Place } from "../place.ts";
-import { playOf } from "../plays.ts";
+import { playOf } from "../plays/plays.ts";
 
 /** What is used of the library, which has declarations for Node alone. */
 interface Stream {

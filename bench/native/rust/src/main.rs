@@ -2,7 +2,6 @@
 //! on how the reader checks, which only one program does in one way. See `bench/README.md`.
 
 mod floor;
-mod iceoryx;
 mod millrace;
 mod payload;
 mod peers;
@@ -64,7 +63,7 @@ fn perform(request: &Request) -> Body {
         "millrace-c-lend" => sized::<millrace::Lending>(scenario),
         "rtrb" => sized::<peers::Rtrb>(scenario),
         "crossbeam-channel" => sized::<peers::Crossbeam>(scenario),
-        "iceoryx2" => sized::<iceoryx::Iceoryx>(scenario),
+        "iceoryx2" => sized::<peers::Iceoryx>(scenario),
         "floor-frame" => sized::<floor::Frames>(scenario),
         _ => Body::Error("this driver has no such peer".into()),
     }

@@ -4,13 +4,13 @@
  *
  * @module
  */
-import { Port } from "../../impl-ts/src/mod.ts";
-import { readInto } from "../../impl-ts/src/more/raw.ts";
-import type { Result } from "../contract.ts";
-import { histogramOf, Meter } from "./meter.ts";
-import { readStamp, stamp, valuesOf } from "./payload.ts";
-import type { Order, Report } from "./peer.ts";
-import { check, reportOf } from "./play_echo.ts";
+import { Port } from "../../../impl-ts/src/mod.ts";
+import { readInto } from "../../../impl-ts/src/more/raw.ts";
+import type { Result } from "../../contract.ts";
+import { histogramOf, Meter } from "../meter.ts";
+import { readStamp, stamp, valuesOf } from "../payload.ts";
+import type { Order, Report } from "../peer.ts";
+import { check, reportOf } from "./echo.ts";
 
 /** Messages between two readings of the clock, for which arrays are made beforehand. */
 const BATCH = 256;

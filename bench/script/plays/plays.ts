@@ -4,15 +4,15 @@
  *
  * @module
  */
-import type { Scenario } from "../contract.ts";
-import { Control } from "./control.ts";
-import type { End, Order, PlayRole, Report } from "./peer.ts";
-import type { Place } from "./place.ts";
-import { playCallMessages } from "./play_calls.ts";
-import { playCold, playColdStream } from "./play_cold.ts";
-import { playDropbox, playEcho } from "./play_echo.ts";
-import { playLoad } from "./play_load.ts";
-import { playStream } from "./play_stream.ts";
+import type { Scenario } from "../../contract.ts";
+import { Control } from "../control.ts";
+import type { End, Order, PlayRole, Report } from "../peer.ts";
+import type { Place } from "../place.ts";
+import { playCallMessages } from "./calls.ts";
+import { playCold, playColdStream } from "./cold.ts";
+import { playDropbox, playEcho } from "./echo.ts";
+import { playLoad } from "./load.ts";
+import { playStream } from "./stream.ts";
 
 /** What plays a scenario. */
 export function playOf({ name, fresh }: Scenario): PlayRole {

@@ -4,11 +4,11 @@
  *
  * @module
  */
-import type { Result, Scenario } from "../contract.ts";
-import type { Place, Starter } from "./place.ts";
-import { PATIENCE_MS } from "./peer.ts";
-import { makeMove } from "./payload.ts";
-import type { Library, StartOrder, StartReport, Verb } from "./start_program.ts";
+import type { Result, Scenario } from "../../contract.ts";
+import { makeMove } from "../payload.ts";
+import { PATIENCE_MS } from "../peer.ts";
+import type { Place, Starter } from "../place.ts";
+import type { Library, StartOrder, StartReport, Verb } from "../start_program.ts";
 
 const VERBS: readonly Verb[] = ["readAsync", "postMessage", "readable", "large"];
 

@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Result, Scenario } from "../contract.ts";
-import { Control, controlMemory } from "./control.ts";
-import type { BlockingEnd, Order, Role } from "./peer.ts";
-import { playCold, playColdStream } from "./play_cold.ts";
+import type { Result, Scenario } from "../../contract.ts";
+import { Control, controlMemory } from "../control.ts";
+import type { BlockingEnd, Order, Role } from "../peer.ts";
+import { playCold, playColdStream } from "./cold.ts";
 
 const SCENARIO: Scenario = {
   name: "cold",

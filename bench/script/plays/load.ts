@@ -4,10 +4,10 @@
  *
  * @module
  */
-import { Control, nextTurn } from "./control.ts";
-import { histogramOf } from "./meter.ts";
-import type { End, Order, Report } from "./peer.ts";
-import { check } from "./play_echo.ts";
+import { Control, nextTurn } from "../control.ts";
+import { histogramOf } from "../meter.ts";
+import type { End, Order, Report } from "../peer.ts";
+import { check } from "./echo.ts";
 
 /** A sender that is so many times slower than its schedule, and so much later, gives up. */
 const LATE_MAX = 3;

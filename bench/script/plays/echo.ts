@@ -4,10 +4,10 @@
  *
  * @module
  */
-import { Control } from "./control.ts";
-import { Meter, type Turns } from "./meter.ts";
-import { type BlockingEnd, type End, type EventEnd, type Order, PATIENCE_MS } from "./peer.ts";
-import type { Report } from "./peer.ts";
+import { Control } from "../control.ts";
+import { Meter, type Turns } from "../meter.ts";
+import { type BlockingEnd, type End, type EventEnd, type Order, PATIENCE_MS } from "../peer.ts";
+import type { Report } from "../peer.ts";
 
 /** Plays a role of `echo`. */
 export function playEcho(end: End, order: Order): Promise<Report> {

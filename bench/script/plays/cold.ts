@@ -3,12 +3,12 @@
  *
  * @module
  */
-import type { Result } from "../contract.ts";
-import { Control } from "./control.ts";
-import { histogramOf, type Turns } from "./meter.ts";
-import type { End, Order, Report } from "./peer.ts";
-import { askBlocking, askEvents, playEcho } from "./play_echo.ts";
-import { send, sendEvents, sends, stepOf, take, takeEvents } from "./play_stream.ts";
+import type { Result } from "../../contract.ts";
+import { Control } from "../control.ts";
+import { histogramOf, type Turns } from "../meter.ts";
+import type { End, Order, Report } from "../peer.ts";
+import { askBlocking, askEvents, playEcho } from "./echo.ts";
+import { send, sendEvents, sends, stepOf, take, takeEvents } from "./stream.ts";
 
 /** Until the other end waits: it is ready a little before. */
 const SETTLE_MS = 20;

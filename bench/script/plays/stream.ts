@@ -4,12 +4,12 @@
  *
  * @module
  */
-import type { Scenario } from "../contract.ts";
-import { Control, nextTurn } from "./control.ts";
-import { HeapMeter, Meter, type Turns } from "./meter.ts";
-import type { BlockingEnd, End, EventEnd, Order, Report } from "./peer.ts";
-import type { Place } from "./place.ts";
-import { check, reportOf } from "./play_echo.ts";
+import type { Scenario } from "../../contract.ts";
+import { Control, nextTurn } from "../control.ts";
+import { HeapMeter, Meter, type Turns } from "../meter.ts";
+import type { BlockingEnd, End, EventEnd, Order, Report } from "../peer.ts";
+import type { Place } from "../place.ts";
+import { check, reportOf } from "./echo.ts";
 
 /** Messages under way at most, where a scenario does not say it. */
 const WINDOW = 4_096;

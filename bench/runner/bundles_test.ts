@@ -2,7 +2,7 @@
 
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import * as esbuild from "esbuild";
-import { MODULES, neverCalled, writeBareModules } from "./bare_modules.ts";
+import { MODULES, neverCalled, writeBareModules } from "./bundles.ts";
 import { loadGoals } from "./goals.ts";
 
 const goals = await loadGoals();

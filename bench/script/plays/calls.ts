@@ -5,13 +5,13 @@
  *
  * @module
  */
-import type { Scenario } from "../contract.ts";
-import { Control } from "./control.ts";
-import { Meter, type Turns } from "./meter.ts";
-import { type Values, valuesOf } from "./payload.ts";
-import type { BlockingEnd, CallEnd, End, Order, Report, Role } from "./peer.ts";
-import { Bands, playCold, settle } from "./play_cold.ts";
-import { Answered, check, playEcho, reportOf } from "./play_echo.ts";
+import type { Scenario } from "../../contract.ts";
+import { Control } from "../control.ts";
+import { Meter, type Turns } from "../meter.ts";
+import { type Values, valuesOf } from "../payload.ts";
+import type { BlockingEnd, CallEnd, End, Order, Report, Role } from "../peer.ts";
+import { Bands, playCold, settle } from "./cold.ts";
+import { Answered, check, playEcho, reportOf } from "./echo.ts";
 
 /** Plays a role of `calls` with a library that calls. */
 export async function playCalls(end: CallEnd, order: Order): Promise<Report> {
