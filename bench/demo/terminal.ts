@@ -1,5 +1,5 @@
-// The command line of the demo, and what it prints: a progress bar while it runs, and a table at the
-// end.
+// The command line of the demo, and what it prints: a progress bar while it runs, and a table at
+// the end.
 import { parseArgs } from "node:util";
 
 export interface Arguments {

@@ -11,7 +11,7 @@ import { type Port, portGeometry } from "../../impl-ts/src/mod.ts";
 import { type ByteTransport, openStream } from "../../impl-ts/src/stream/stream.ts";
 import { readLines, type Result, type Scenario } from "../contract.ts";
 import type { Report, Role } from "../script/peer.ts";
-import { CallingPort } from "../script/peers/millrace_call.ts";
+import { callingEnd } from "../script/peers/millrace_call.ts";
 import { callAndLeave, isCaller } from "../script/plays/calls.ts";
 
 const CAPACITY = 65_536;
@@ -166,7 +166,7 @@ async function playSide(
   { peer, role, scenario }: Order,
   ready: () => void | Promise<void>,
 ): Promise<Report> {
-  const end = new CallingPort(port, CARRIERS[peer] === "memory");
+  const end = callingEnd(port, CARRIERS[peer] === "memory");
   try {
     end.serve((number) => number + 1);
     await ready();

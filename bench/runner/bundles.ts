@@ -218,10 +218,10 @@ export async function measureSizes(): Promise<Record<string, number>> {
   }
 }
 
-// The floors for `start` are a few kilobytes that do the least there is, and after them code that is
-// never called, up to the size that the goals have for a library of that kind: they show what the
-// import of so much takes. That code is of classes as a minifier leaves them, with private fields
-// and short methods that look, loop and call each other: an engine has to read all of it.
+// The floors for `start` are a few kilobytes that do the least there is, and after them code that
+// is never called, up to the size that the goals have for a library of that kind: they show what
+// the import of so much takes. That code is of classes as a minifier leaves them, with private
+// fields and short methods that look, loop and call each other: an engine has to read all of it.
 
 /** Methods of a class, and its private fields. */
 const METHODS = 24;

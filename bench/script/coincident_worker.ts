@@ -2,8 +2,8 @@
 import coincident from "coincident/worker";
 import { scope } from "../../tools/worker_scope.ts";
 import { Control } from "./control.ts";
-import type { CallEnd, Order, Report } from "./peer.ts";
-import { CallingEnd, playCalls } from "./plays/calls.ts";
+import { type CallEnd, later, type Order, type Report } from "./peer.ts";
+import { argumentEnd, playCalls } from "./plays/calls.ts";
 import { playOf } from "./plays/plays.ts";
 
 const { proxy } = await (coincident as () => Promise<{
@@ -13,11 +13,11 @@ const { proxy } = await (coincident as () => Promise<{
 async function play(order: Order): Promise<Report> {
   const { scenario, control: memory } = order;
   if (scenario.name !== "calls") {
-    const end = new CallingEnd(scenario, proxy.answer as (value: unknown) => unknown);
+    const end = argumentEnd(scenario, proxy.answer as (value: unknown) => unknown);
     return await playOf(scenario)(end, order, undefined as never);
   }
   const control = new Control(memory);
-  const end = new WorkerEnd();
+  const end = workerEnd();
   control.addReady();
   // What is called before the main thread offers it is an error there.
   await control.waitUntilReady(2);
@@ -35,41 +35,24 @@ scope.onmessage = async ({ data }: MessageEvent<Order>) => {
 };
 scope.postMessage({ report: {} });
 
-/** The end that blocks. */
-class WorkerEnd implements CallEnd {
-  readonly kind = "calls";
-  readonly blocks = true;
-  readonly #left: Promise<void>;
-  #answer = (number: number) => number + 1;
-
-  /** Offers all at once: the main thread may call before it is served. */
-  constructor() {
-    this.#left = new Promise((resolve) => {
-      const ask = (number: number) => this.#answer(number);
-      const nest = (number: number) => this.ask(number) + 1;
-      Object.assign(proxy, { ask, nest, leave: () => resolve() });
-    });
-  }
-
-  serve(answer: (number: number) => number): void {
-    this.#answer = answer;
-  }
-
-  ask(number: number): number {
-    return proxy.ask!(number) as number;
-  }
-
-  nest(number: number): number {
-    return proxy.nest!(number) as number;
-  }
-
-  rest(): Promise<void> {
-    return this.#left;
-  }
-
-  leave(): void {
-    proxy.leave!();
-  }
-
-  close(): void {}
+/** The end that blocks. Offers all at once: the main thread may call before it is served. */
+function workerEnd(): CallEnd {
+  const left = later();
+  let answer = (number: number) => number + 1;
+  const ask = (number: number) => proxy.ask!(number) as number;
+  Object.assign(proxy, {
+    ask: (number: number) => answer(number),
+    nest: (number: number) => ask(number) + 1,
+    leave: () => left.resolve(),
+  });
+  return {
+    kind: "calls",
+    blocks: true,
+    serve: (wanted) => void (answer = wanted),
+    ask,
+    nest: (number) => proxy.nest!(number) as number,
+    rest: () => left.promise,
+    leave: () => void proxy.leave!(),
+    close() {},
+  };
 }

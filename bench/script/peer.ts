@@ -145,5 +145,28 @@ export function declineForEvents({ wait, pin }: Scenario): string | undefined {
   return wait === "spin" && pin === "one-core" ? "does not spin" : undefined;
 }
 
+/** Calls for each message until `take` returns true; rejects with what it throws. */
+export function hear(
+  end: Pick<EventEnd, "listen">,
+  take: (number: number) => boolean,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    end.listen((number) => {
+      try {
+        if (take(number)) resolve();
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
+}
+
+/** A promise and what settles it: Node 20 lacks `Promise.withResolvers`. */
+export function later(): { readonly promise: Promise<void>; resolve(): void } {
+  let resolve = () => {};
+  const promise = new Promise<void>((settle) => resolve = settle);
+  return { promise, resolve: () => resolve() };
+}
+
 /** Bounds every wait of a run: only a peer that hangs gets there. */
 export const PATIENCE_MS = 10_000;

@@ -6,10 +6,10 @@
 import * as comlink from "comlink";
 import { Control } from "../control.ts";
 import { valuesOf } from "../payload.ts";
-import { both, type CallEnd, declineForEvents, type EventEnd, type Order } from "../peer.ts";
-import type { Peer, Report } from "../peer.ts";
+import { both, type CallEnd, declineForEvents, type EventEnd, later } from "../peer.ts";
+import type { Order, Peer, Report } from "../peer.ts";
 import type { Place, Player } from "../place.ts";
-import { CallingEnd } from "../plays/calls.ts";
+import { argumentEnd } from "../plays/calls.ts";
 import type { Note } from "../web_worker.ts";
 import { prepareChannel } from "./messageport.ts";
 
@@ -37,7 +37,7 @@ interface Api {
 
 function callingEnd(port: MessagePort): CallEnd {
   const far = comlink.wrap<Api>(port);
-  const left = Promise.withResolvers<void>();
+  const left = later();
   return {
     kind: "calls",
     blocks: false,
@@ -149,7 +149,7 @@ async function startPlayer(place: Place): Promise<Player> {
 
 /** The end of the main thread, which gets promises. */
 function mainEnd(proxy: Coincident["proxy"]): CallEnd {
-  const left = Promise.withResolvers<void>();
+  const left = later();
   return {
     kind: "calls",
     blocks: false,
@@ -181,7 +181,7 @@ const asIfHere: Peer = {
     const started = isNew ? untilStarted() : undefined;
     const call = createSyncFn(new URL(place.moduleUrl("synckit_worker")));
     await started;
-    return new CallingEnd(scenario, call as (value: unknown) => unknown);
+    return argumentEnd(scenario, call as (value: unknown) => unknown);
   },
   alone: true,
 };

@@ -11,7 +11,7 @@ import { Meter } from "../meter.ts";
 import { readStamp, sampleOf, stamp, valuesOf } from "../payload.ts";
 import { type BlockingEnd, both, lonePeer, type Order, type Peer, type Report } from "../peer.ts";
 import { check, reportOf } from "../plays/echo.ts";
-import { openPort, PortJson, portOptions } from "./millrace.ts";
+import { openPort, portOptions, portValues } from "./millrace.ts";
 
 /** As much memory as a ring has, so that the same caches serve both. */
 const RING_SIZE = 256 * 1024;
@@ -45,7 +45,7 @@ function codecPeer(codec: Codec): Peer {
     prepare(scenario) {
       return both(portMemory(portOptions(scenario)));
     },
-    open: (order): BlockingEnd => new PortJson(openPort(order, undefined, codec), order.scenario),
+    open: (order): BlockingEnd => portValues(openPort(order, undefined, codec), order.scenario),
     play(order) {
       if (order.scenario.ends !== "worker") return undefined;
       return Promise.resolve(playAlone(codec as ValueCodec<Uint8Array>, order));

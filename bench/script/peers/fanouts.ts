@@ -11,10 +11,11 @@ import { Hub } from "../../../impl-ts/src/more/hub.ts";
 import type { Scenario } from "../../contract.ts";
 import { nextTurn } from "../control.ts";
 import { valuesOf } from "../payload.ts";
-import { type BlockingEnd, type EventEnd, type Gear, lonePeer, type Order } from "../peer.ts";
+import { type BlockingEnd, type EventEnd, type Gear, hear, lonePeer, type Order } from "../peer.ts";
 import { PATIENCE_MS, type Peer, type Report } from "../peer.ts";
 import type { Place, Player } from "../place.ts";
 import { check } from "../plays/echo.ts";
+import { receivingEnd } from "./messageport.ts";
 
 /** Bounds every wait of a verb that blocks. */
 const WAIT = { timeout: PATIENCE_MS };
@@ -160,16 +161,9 @@ async function playTaker(taker: Taker, words: Int32Array, index: number): Promis
       Atomics.store(words, word, 1);
       while (!take(taker.receive())) { /* the next one */ }
     } else {
-      await new Promise<void>((resolve, reject) => {
-        taker.listen((number) => {
-          try {
-            if (take(number)) resolve();
-          } catch (error) {
-            reject(error);
-          }
-        });
-        Atomics.store(words, word, 1);
-      });
+      const heard = hear(taker, take);
+      Atomics.store(words, word, 1);
+      await heard;
     }
     return {};
   } finally {
@@ -242,15 +236,7 @@ export const peers = {
         for (const { port1 } of channels) port1.close();
       },
     };
-  }, (gear, scenario) => {
-    const port = gear as MessagePort;
-    const values = valuesOf(scenario);
-    return {
-      kind: "events",
-      listen: (take) => port.onmessage = ({ data }) => take(values.numberOf(data)),
-      close: () => port.close(),
-    };
-  }),
+  }, (gear, scenario) => receivingEnd(gear as MessagePort, valuesOf(scenario).numberOf)),
   /**
    * The runtime's own, one object for each reader. That of Deno loses messages of which some
    * hundred are unread, and says nothing: there, all are to be taken before the next ones.

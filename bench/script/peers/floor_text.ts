@@ -49,7 +49,7 @@ function textPeer({ looks, nap = 0 }: BareWait): Peer {
     },
     open({ gear, role, scenario }: Order): End {
       const ends = bareEnds(gear as SharedArrayBuffer, role, looks && scenario.pin === "free");
-      if (kindOf(scenario, role) === "blocking") return new TextBlocking(ends, scenario);
+      if (kindOf(scenario, role) === "blocking") return blockingEnd(ends, scenario);
       return new TextEvents(ends, scenario, nap);
     },
     play: (order) => order.scenario.ends === "worker" ? playAlone(order) : undefined,
@@ -71,31 +71,19 @@ function playAlone({ scenario }: Order): Promise<Report> {
   return Promise.resolve(reportOf(meter, undefined));
 }
 
-class TextBlocking implements BlockingEnd {
-  readonly kind = "blocking";
-  readonly #ends: BareEnds;
-  readonly #values: Values;
-
-  constructor(ends: BareEnds, scenario: Scenario) {
-    this.#ends = ends;
-    this.#values = valuesOf(scenario);
-  }
-
-  send(number: number): void {
-    this.#ends.writer.write(JSON.stringify(this.#values.with(number)));
-  }
-
-  receive(): number {
-    const value = this.#ends.reader.read(PATIENCE_MS);
-    if (value === undefined) throw new Error("No message came");
-    return this.#values.numberOf(value);
-  }
-
-  sleeps(): number {
-    return this.#ends.reader.sleeps;
-  }
-
-  close(): void {}
+function blockingEnd({ writer, reader }: BareEnds, scenario: Scenario): BlockingEnd {
+  const values = valuesOf(scenario);
+  return {
+    kind: "blocking",
+    send: (number) => writer.write(JSON.stringify(values.with(number))),
+    receive() {
+      const value = reader.read(PATIENCE_MS);
+      if (value === undefined) throw new Error("No message came");
+      return values.numberOf(value);
+    },
+    sleeps: () => reader.sleeps,
+    close() {},
+  };
 }
 
 class TextEvents implements EventEnd {

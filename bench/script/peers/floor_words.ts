@@ -5,7 +5,7 @@
  * @module
  */
 import { type BlockingEnd, both, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
-import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
+import { readStamp, stamp, valuesOf } from "../payload.ts";
 
 /** Words of a line, and of the one that is fetched with it. */
 const LINE = 32;
@@ -225,7 +225,7 @@ const json: Peer = {
     return wait !== "spin" || pin !== "free" || burst !== undefined ? "spins one way" : undefined;
   },
   prepare: prepareWords,
-  open: (order: Order) => new JsonEnd(order, carrierOf(order)),
+  open: (order: Order) => jsonEnd(order, carrierOf(order)),
 };
 
 const WINDOW = 4_096;
@@ -239,36 +239,22 @@ function carrierOf(order: Order): Carrier {
   return wait === "spin" ? new SpinningWord(order) : new SleepingWord(order);
 }
 
-class JsonEnd implements BlockingEnd {
-  readonly kind = "blocking";
-  readonly #carrier: Carrier;
-  readonly #values: Values;
+function jsonEnd({ scenario }: Order, carrier: Carrier): BlockingEnd {
+  const { size } = scenario;
+  const values = valuesOf(scenario);
   /** By number. */
-  readonly #texts: readonly string[];
-  readonly #size: number;
-
-  constructor({ scenario }: Order, carrier: Carrier) {
-    this.#carrier = carrier;
-    const values = this.#values = valuesOf(scenario);
-    this.#size = scenario.size;
-    this.#texts = Array.from({ length: 256 }, (_, value) => JSON.stringify(values.with(value)));
-  }
-
-  send(value: number): void {
-    const { length } = JSON.stringify(this.#values.with(value));
-    if (length !== this.#size) throw new Error(`The text has ${length} characters`);
-    this.#carrier.send(value);
-  }
-
-  receive(): number {
-    return this.#values.numberOf(JSON.parse(this.#texts[this.#carrier.receive()] as string));
-  }
-
-  sleeps(): number {
-    return this.#carrier.sleeps?.() ?? 0;
-  }
-
-  close(): void {}
+  const texts = Array.from({ length: 256 }, (_, value) => JSON.stringify(values.with(value)));
+  return {
+    kind: "blocking",
+    send(number) {
+      const { length } = JSON.stringify(values.with(number));
+      if (length !== size) throw new Error(`The text has ${length} characters`);
+      carrier.send(number);
+    },
+    receive: () => values.numberOf(JSON.parse(texts[carrier.receive()] as string)),
+    sleeps: () => carrier.sleeps?.() ?? 0,
+    close() {},
+  };
 }
 
 /** Messages one way, whose number is their place: a count of those sent, and of those taken. */

@@ -4,18 +4,10 @@
  *
  * @module
  */
-import type { Scenario } from "../../contract.ts";
-import { declineForEvents, type EventEnd, type Gear, type Order } from "../peer.ts";
-import type { Peer, Role } from "../peer.ts";
-import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
+import { readStamp, stamp, valuesOf } from "../payload.ts";
+import { declineForEvents, type EventEnd, type Gear, type Peer, type Role } from "../peer.ts";
 
-const cloning: Peer = {
-  decline(scenario) {
-    return scenario.awaited ? "does not tell when a message was taken" : declineForEvents(scenario);
-  },
-  prepare: prepareChannel,
-  open: ({ gear, scenario }: Order) => new MessagePortEnd(gear as MessagePort, scenario),
-};
+const TRANSFER_MIN = 4096;
 
 /** A channel, with an end for each role. */
 export function prepareChannel(): Record<Role, Gear> {
@@ -23,66 +15,53 @@ export function prepareChannel(): Record<Role, Gear> {
   return { a: { value: port1, transfer: [port1] }, b: { value: port2, transfer: [port2] } };
 }
 
-/** One end; what it sends is cloned. */
-class MessagePortEnd implements EventEnd {
-  readonly kind = "events";
-  readonly #port: MessagePort;
-  readonly #values: Values;
-
-  constructor(port: MessagePort, scenario: Scenario) {
-    this.#port = port;
-    this.#values = valuesOf(scenario);
-  }
-
-  send(number: number): void {
-    this.#port.postMessage(this.#values.with(number));
-  }
-
-  listen(take: (number: number) => void): void {
-    this.#port.onmessage = ({ data }) => take(this.#values.numberOf(data));
-  }
-
-  close(): void {
-    this.#port.close();
-  }
-}
-
-const SIZE_MIN = 4096;
-
-const transferring: Peer = {
-  decline(scenario) {
-    if (scenario.format !== "bytes") return "transfers bytes only";
-    if (scenario.size < SIZE_MIN) return "pays with large messages only";
-    return declineForEvents(scenario);
-  },
-  prepare: prepareChannel,
-  open: ({ gear, scenario }: Order) => new TransferEnd(gear as MessagePort, scenario.size),
-};
-
-class TransferEnd implements EventEnd {
-  readonly kind = "events";
-  readonly #port: MessagePort;
-  readonly #size: number;
-
-  constructor(port: MessagePort, size: number) {
-    this.#port = port;
-    this.#size = size;
-  }
-
-  send(number: number): void {
-    const bytes = new Uint8Array(this.#size);
-    stamp(bytes, 0, this.#size, number);
-    this.#port.postMessage(bytes, [bytes.buffer]);
-  }
-
-  listen(take: (number: number) => void): void {
-    this.#port.onmessage = ({ data }) => take(readStamp(data, 0, this.#size));
-  }
-
-  close(): void {
-    this.#port.close();
-  }
+/** What is received at a port, whoever sends. */
+export function receivingEnd(
+  port: MessagePort,
+  numberOf: (value: never) => number,
+): Pick<EventEnd, "kind" | "listen" | "close"> {
+  return {
+    kind: "events",
+    listen: (take) => port.onmessage = ({ data }) => take(numberOf(data as never)),
+    close: () => port.close(),
+  };
 }
 
 /** The peers of this file. */
-export const peers = { "messageport": cloning, "messageport-transfer": transferring };
+export const peers: Readonly<Record<string, Peer>> = {
+  "messageport": {
+    decline(scenario) {
+      return scenario.awaited
+        ? "does not tell when a message was taken"
+        : declineForEvents(scenario);
+    },
+    prepare: prepareChannel,
+    open({ gear, scenario }) {
+      const port = gear as MessagePort;
+      const values = valuesOf(scenario);
+      return {
+        ...receivingEnd(port, values.numberOf),
+        send: (number) => port.postMessage(values.with(number)),
+      };
+    },
+  },
+  "messageport-transfer": {
+    decline(scenario) {
+      if (scenario.format !== "bytes") return "transfers bytes only";
+      if (scenario.size < TRANSFER_MIN) return "pays with large messages only";
+      return declineForEvents(scenario);
+    },
+    prepare: prepareChannel,
+    open({ gear, scenario: { size } }) {
+      const port = gear as MessagePort;
+      return {
+        ...receivingEnd(port, (bytes: Uint8Array) => readStamp(bytes, 0, size)),
+        send(number) {
+          const bytes = new Uint8Array(size);
+          stamp(bytes, 0, size, number);
+          port.postMessage(bytes, [bytes.buffer]);
+        },
+      };
+    },
+  },
+};

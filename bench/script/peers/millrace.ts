@@ -1,14 +1,9 @@
 /** Our port, from TypeScript to TypeScript: the verbs that everybody uses. @module */
-import {
-  type Codec,
-  Port,
-  type PortCreateOptions,
-  portMemory,
-  statsOf,
-} from "../../../impl-ts/src/mod.ts";
+import { type Codec, Port, type PortCreateOptions } from "../../../impl-ts/src/mod.ts";
+import { portMemory, statsOf } from "../../../impl-ts/src/mod.ts";
 import { readInto, tryReadInto } from "../../../impl-ts/src/more/raw.ts";
 import type { Scenario } from "../../contract.ts";
-import { readStamp, sampleOf, stamp, type Values, valuesOf } from "../payload.ts";
+import { readStamp, sampleOf, stamp, valuesOf } from "../payload.ts";
 import { type BlockingEnd, both, type End, type EventEnd, kindOf, type Order } from "../peer.ts";
 import { PATIENCE_MS, type Peer, type Report } from "../peer.ts";
 
@@ -47,25 +42,13 @@ export function sharedPort(scenario: Scenario) {
 }
 
 /** What every blocking end of a port has beside its verbs. */
-export abstract class PortEnd<Value> {
-  readonly kind = "blocking";
-  protected readonly port: Port<Value>;
-
-  constructor(port: Port<Value>) {
-    this.port = port;
-  }
-
-  idle(timeout: number): void {
-    this.port.read({ timeout });
-  }
-
-  sleeps(): number {
-    return statsOf(this.port).parks;
-  }
-
-  close(): void {
-    this.port.close();
-  }
+export function portEnd<Value>(port: Port<Value>) {
+  return {
+    kind: "blocking",
+    idle: (timeout: number) => void port.read({ timeout }),
+    sleeps: () => statsOf(port).parks,
+    close: () => port.close(),
+  } as const;
 }
 
 const peer: Peer = {
@@ -76,9 +59,9 @@ const peer: Peer = {
   prepare: sharedPort,
   open(order): End {
     const { scenario, role } = order;
-    if (kindOf(scenario, role) === "events") return new PortEvents(openPort(order), scenario);
-    if (scenario.format === "bytes") return new PortBytes(openPort(order), scenario.size);
-    return new PortJson(openPort(order), scenario);
+    if (kindOf(scenario, role) === "events") return portEvents(openPort(order), scenario);
+    if (scenario.format === "bytes") return portBytes(openPort(order), scenario.size);
+    return portValues(openPort(order), scenario);
   },
   play(order) {
     if (order.scenario.ends !== "worker") return undefined;
@@ -96,88 +79,54 @@ async function playAlone(order: Order): Promise<Report> {
 }
 
 /** Bytes, copied in and out, into an array of the caller's. */
-class PortBytes extends PortEnd<Uint8Array> implements BlockingEnd {
-  readonly #size: number;
-  readonly #outgoing: Uint8Array;
-  readonly #incoming: Uint8Array;
-
-  constructor(port: Port<Uint8Array>, size: number) {
-    super(port);
-    this.#size = size;
-    this.#outgoing = new Uint8Array(size);
-    this.#incoming = new Uint8Array(size);
-  }
-
-  send(number: number): void {
-    stamp(this.#outgoing, 0, this.#size, number);
-    this.port.write(this.#outgoing, WAIT);
-  }
-
-  receive(): number {
-    return this.#read(readInto(this.port, this.#incoming, WAIT));
-  }
-
-  tryReceive(): number {
-    const size = tryReadInto(this.port, this.#incoming);
-    return size === undefined ? -1 : this.#read(size);
-  }
-
-  #read(size: number | undefined): number {
-    if (size !== this.#size) throw new Error(`A message of ${size} bytes came`);
-    return readStamp(this.#incoming, 0, size);
-  }
+function portBytes(port: Port<Uint8Array>, size: number): BlockingEnd {
+  const outgoing = new Uint8Array(size);
+  const incoming = new Uint8Array(size);
+  const read = (came: number | undefined): number => {
+    if (came !== size) throw new Error(`A message of ${came} bytes came`);
+    return readStamp(incoming, 0, size);
+  };
+  return {
+    ...portEnd(port),
+    send(number) {
+      stamp(outgoing, 0, size, number);
+      port.write(outgoing, WAIT);
+    },
+    receive: () => read(readInto(port, incoming, WAIT)),
+    tryReceive() {
+      const came = tryReadInto(port, incoming);
+      return came === undefined ? -1 : read(came);
+    },
+  };
 }
 
 /** Values, in JSON or by another codec. */
-export class PortJson extends PortEnd<unknown> implements BlockingEnd {
-  readonly #values: Values;
-
-  constructor(port: Port, scenario: Scenario) {
-    super(port);
-    this.#values = valuesOf(scenario);
-  }
-
-  send(number: number): void {
-    this.port.write(this.#values.with(number), WAIT);
-  }
-
-  receive(): number {
-    const value = this.port.read(WAIT);
-    if (value === undefined) throw new Error("No message came");
-    return this.#values.numberOf(value);
-  }
-
-  tryReceive(): number {
-    const value = this.port.tryRead();
-    return value === undefined ? -1 : this.#values.numberOf(value);
-  }
+export function portValues(port: Port, scenario: Scenario): BlockingEnd {
+  const values = valuesOf(scenario);
+  return {
+    ...portEnd(port),
+    send: (number) => port.write(values.with(number), WAIT),
+    receive() {
+      const value = port.read(WAIT);
+      if (value === undefined) throw new Error("No message came");
+      return values.numberOf(value);
+    },
+    tryReceive() {
+      const value = port.tryRead();
+      return value === undefined ? -1 : values.numberOf(value);
+    },
+  };
 }
 
 /** The interface of a `MessagePort`. */
-class PortEvents implements EventEnd {
-  readonly kind = "events";
-  readonly tells = true;
-  readonly #port: Port;
-  readonly #values: Values;
-
-  constructor(port: Port, scenario: Scenario) {
-    this.#port = port;
-    this.#values = valuesOf(scenario);
-  }
-
-  send(number: number): Promise<void> {
-    return this.#port.postMessage(this.#values.with(number));
-  }
-
-  listen(take: (number: number) => void): void {
-    this.#port.onmessage = ({ data }) => take(this.#values.numberOf(data));
-  }
-
-  sleeps(): number {
-    return statsOf(this.#port).parks;
-  }
-
-  close(): void {
-    this.#port.close();
-  }
+function portEvents(port: Port, scenario: Scenario): EventEnd {
+  const values = valuesOf(scenario);
+  return {
+    kind: "events",
+    tells: true,
+    send: (number) => port.postMessage(values.with(number)),
+    listen: (take) => port.onmessage = ({ data }) => take(values.numberOf(data)),
+    sleeps: () => statsOf(port).parks,
+    close: () => port.close(),
+  };
 }

@@ -5,10 +5,8 @@
  * @module
  */
 import { SharedProperties } from "../../../impl-ts/src/property/property.ts";
-import type { PropertyReader } from "../../../impl-ts/src/property/property.ts";
-import type { Scenario } from "../../contract.ts";
-import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
-import { type BlockingEnd, both, type End, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
+import { readStamp, stamp, valuesOf } from "../payload.ts";
+import { type BlockingEnd, both, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
 
 type Box = { there: unknown; back: unknown };
 
@@ -23,61 +21,44 @@ const peer: Peer = {
     const { memory } = SharedProperties.create<Box>({ properties, endpoint: 2 });
     return both(memory);
   },
-  open: (order): End => new BoxEnd(order),
+  open: boxEnd,
 };
 
 /** The peer of this file. */
 export const peers = { "millrace-property": peer };
 
-class BoxEnd implements BlockingEnd {
-  readonly kind = "blocking";
-  readonly #box: SharedProperties<Box>;
-  readonly #reader: PropertyReader;
-  readonly #own: keyof Box;
-  readonly #size: number;
+function boxEnd({ gear, role, scenario }: Order): BlockingEnd {
+  const [own, far, endpoint] = role === "a"
+    ? ["there", "back", 0] as const
+    : ["back", "there", 1] as const;
+  const box = SharedProperties.attach<Box>(gear as SharedArrayBuffer, { endpoint });
+  const reader = box.reader(far);
+  const { size } = scenario;
   /** The values, where they are not bytes. */
-  readonly #values: Values | undefined;
-  readonly #bytes: Uint8Array;
-  readonly #came: Uint8Array;
-
-  constructor({ gear, role, scenario }: Order) {
-    const endpoint = role === "a" ? 0 : 1;
-    this.#box = SharedProperties.attach<Box>(gear as SharedArrayBuffer, { endpoint });
-    this.#own = role === "a" ? "there" : "back";
-    this.#reader = this.#box.reader(role === "a" ? "back" : "there");
-    this.#size = scenario.size;
-    this.#values = isBytes(scenario) ? undefined : valuesOf(scenario);
-    this.#bytes = new Uint8Array(scenario.size);
-    this.#came = new Uint8Array(this.#reader.capacity);
-  }
-
-  send(number: number): void {
-    if (this.#values === undefined) stamp(this.#bytes, 0, this.#size, number);
-    this.#box.set(this.#own, this.#values?.with(number) ?? this.#bytes);
-  }
-
-  receive(): number {
-    for (let looks = 0; looks < LOOKS; looks++) {
-      const number = this.tryReceive();
-      if (number >= 0) return number;
-    }
-    if (!this.#reader.wait(WAIT)) throw new Error("No value came");
-    return this.tryReceive();
-  }
-
-  tryReceive(): number {
-    const reader = this.#reader;
+  const values = scenario.format === "bytes" ? undefined : valuesOf(scenario);
+  const bytes = new Uint8Array(size);
+  const came = new Uint8Array(reader.capacity);
+  const tryReceive = (): number => {
     if (reader.version === reader.seen) return -1;
-    if (this.#values !== undefined) return this.#values.numberOf(reader.get());
-    if (reader.getInto(this.#came) !== this.#size) throw new Error("Another value came");
-    return readStamp(this.#came, 0, this.#size);
-  }
-
-  close(): void {
-    this.#box.close();
-  }
-}
-
-function isBytes({ format }: Scenario): boolean {
-  return format === "bytes";
+    if (values !== undefined) return values.numberOf(reader.get());
+    if (reader.getInto(came) !== size) throw new Error("Another value came");
+    return readStamp(came, 0, size);
+  };
+  return {
+    kind: "blocking",
+    send(number) {
+      if (values === undefined) stamp(bytes, 0, size, number);
+      box.set(own, values?.with(number) ?? bytes);
+    },
+    receive() {
+      for (let looks = 0; looks < LOOKS; looks++) {
+        const number = tryReceive();
+        if (number >= 0) return number;
+      }
+      if (!reader.wait(WAIT)) throw new Error("No value came");
+      return tryReceive();
+    },
+    tryReceive,
+    close: () => box.close(),
+  };
 }

@@ -9,11 +9,11 @@ import { meter } from "../../../impl-ts/src/meter/meter.ts";
 import { type Port, portMemory } from "../../../impl-ts/src/mod.ts";
 import { claim, peek, publish, release, tryPeek } from "../../../impl-ts/src/more/lend.ts";
 import { readMany, writeMany } from "../../../impl-ts/src/more/many.ts";
-import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
+import { readStamp, stamp, valuesOf } from "../payload.ts";
 import { type BlockingEnd, both, type Order, PATIENCE_MS, type Peer } from "../peer.ts";
 import type { Report } from "../peer.ts";
 import { playHandler, playMeter, TIMES_SIZE } from "../plays/meter.ts";
-import { openPort, PortEnd, PortJson, portOptions, sharedPort } from "./millrace.ts";
+import { openPort, portEnd, portOptions, portValues, sharedPort } from "./millrace.ts";
 
 const WAIT = { timeout: PATIENCE_MS };
 const CAPACITY_MIN = 256 * 1024;
@@ -30,38 +30,32 @@ const lending: Peer = {
   prepare(scenario) {
     return both(portMemory(portOptions(scenario, capacityFor(scenario.size))));
   },
-  open: (order: Order) => new LendingEnd(openPort(order, capacityFor(order.scenario.size)), order),
+  open: (order) =>
+    lendingEnd(openPort(order, capacityFor(order.scenario.size)), order.scenario.size),
 };
 
 function capacityFor(size: number): number {
   return Math.max(CAPACITY_MIN, 2 ** Math.ceil(Math.log2(4 * size)));
 }
 
-class LendingEnd extends PortEnd<unknown> implements BlockingEnd {
-  readonly #size: number;
-
-  constructor(port: Port, { scenario }: Order) {
-    super(port);
-    this.#size = scenario.size;
-  }
-
-  send(number: number): void {
-    const place = claim(this.port, this.#size, WAIT);
-    stamp(place.area, place.offset, place.size, number);
-    publish(this.port);
-  }
-
-  receive(): number {
-    const lent = peek(this.port, WAIT);
-    if (lent?.size !== this.#size) throw new Error(`A frame of ${lent?.size} bytes came`);
+function lendingEnd(port: Port, size: number): BlockingEnd {
+  const receive = (): number => {
+    const lent = peek(port, WAIT);
+    if (lent?.size !== size) throw new Error(`A frame of ${lent?.size} bytes came`);
     const number = readStamp(lent.area, lent.offset, lent.size);
-    release(this.port);
+    release(port);
     return number;
-  }
-
-  tryReceive(): number {
-    return tryPeek(this.port) === undefined ? -1 : this.receive();
-  }
+  };
+  return {
+    ...portEnd(port),
+    send(number) {
+      const place = claim(port, size, WAIT);
+      stamp(place.area, place.offset, place.size, number);
+      publish(port);
+    },
+    receive,
+    tryReceive: () => tryPeek(port) === undefined ? -1 : receive(),
+  };
 }
 
 /** Values in one call. */
@@ -74,46 +68,38 @@ const gathering: Peer = {
     return format === "json" ? undefined : "measured with JSON only";
   },
   prepare: sharedPort,
-  open: (order: Order) => new ManyEnd(openPort(order), order),
+  open: (order) => manyEnd(openPort(order), order),
 };
 
-class ManyEnd extends PortEnd<unknown> implements BlockingEnd {
+function manyEnd(port: Port, { scenario }: Order): BlockingEnd {
   /** Those of each place: a value is made anew only for the same place. */
-  readonly #values: readonly Values[];
-  readonly #outgoing: unknown[];
-  #incoming: unknown[] = [];
-  #gathered = 0;
-  #taken = 0;
-
-  constructor(port: Port, { scenario }: Order) {
-    super(port);
-    this.#values = Array.from({ length: MANY }, () => valuesOf(scenario));
-    this.#outgoing = this.#values.map((values) => values.with(0));
-  }
-
-  send(value: number): void {
-    const place = this.#gathered++;
-    this.#outgoing[place] = this.#values[place]!.with(value);
-    if (this.#gathered === MANY) this.flush();
-  }
-
-  flush(): void {
-    const { length } = this.#outgoing;
-    const values = this.#gathered === length
-      ? this.#outgoing
-      : this.#outgoing.slice(0, this.#gathered);
-    this.#gathered = 0;
-    if (values.length > 0) writeMany(this.port, values, WAIT);
-  }
-
-  receive(): number {
-    if (this.#taken === this.#incoming.length) {
-      this.#incoming = readMany(this.port, MANY, WAIT) ?? [];
-      this.#taken = 0;
-      if (this.#incoming.length === 0) throw new Error("No message came");
-    }
-    return this.#values[0]!.numberOf(this.#incoming[this.#taken++]);
-  }
+  const values = Array.from({ length: MANY }, () => valuesOf(scenario));
+  const outgoing = values.map((each) => each.with(0));
+  let incoming: unknown[] = [];
+  let gathered = 0;
+  let taken = 0;
+  const flush = (): void => {
+    const all = gathered === MANY ? outgoing : outgoing.slice(0, gathered);
+    gathered = 0;
+    if (all.length > 0) writeMany(port, all, WAIT);
+  };
+  return {
+    ...portEnd(port),
+    send(number) {
+      const place = gathered++;
+      outgoing[place] = values[place]!.with(number);
+      if (gathered === MANY) flush();
+    },
+    flush,
+    receive() {
+      if (taken === incoming.length) {
+        incoming = readMany(port, MANY, WAIT) ?? [];
+        taken = 0;
+        if (incoming.length === 0) throw new Error("No message came");
+      }
+      return values[0]!.numberOf(incoming[taken++]);
+    },
+  };
 }
 
 /** What each thread gets. */
@@ -150,7 +136,7 @@ function playStreams(memories: readonly SharedArrayBuffer[], order: Order): Repo
   const ports = memories.map((gear) => openPort<unknown>({ ...order, gear }));
   meter(ports[1]!);
   meter(ports[2]!).close();
-  const ends = ports.map((port) => new PortJson(port, order.scenario));
+  const ends = ports.map((port) => portValues(port, order.scenario));
   try {
     return playMeter(ends, order);
   } finally {

@@ -16,7 +16,7 @@ import {
   type Peer,
   type Report,
 } from "../peer.ts";
-import { readStamp, stamp, type Values, valuesOf } from "../payload.ts";
+import { readStamp, stamp, valuesOf } from "../payload.ts";
 import { portOptions } from "./millrace.ts";
 
 /** What both threads get. */
@@ -62,10 +62,10 @@ const peer: Peer = {
     const { memory, module, address, size } = gear as Gear;
     if (role === "a") {
       const bytes = new Uint8Array(memory.buffer, address, size);
-      return new ScriptEnd(Port.create({ ...portOptions(scenario), memory: bytes }), scenario);
+      return scriptEnd(Port.create({ ...portOptions(scenario), memory: bytes }), scenario);
     }
     const { port } = await attach(memory, module, { address, size }, scenario);
-    return new ZigEnd(port, scenario);
+    return zigEnd(port, scenario);
   },
   play({ gear, role, scenario }: Order) {
     if (role === "a" || !echoes(scenario)) return undefined;
@@ -111,76 +111,50 @@ async function serve({ memory, module, address, size }: Gear, spinUs: number): P
 }
 
 /** TypeScript's end; it ends its stream, which ends the loop in Zig. */
-class ScriptEnd implements BlockingEnd {
-  readonly kind = "blocking";
-  readonly #port: Port;
-  readonly #values: Values;
-  readonly #incoming: Uint8Array | undefined;
-
-  constructor(port: Port, scenario: Scenario) {
-    this.#port = port;
-    this.#values = valuesOf(scenario);
-    this.#incoming = scenario.format === "bytes" ? new Uint8Array(scenario.size) : undefined;
-  }
-
-  send(number: number): void {
-    this.#port.write(this.#values.with(number), WAIT);
-  }
-
-  receive(): number {
-    if (this.#incoming === undefined) return this.#values.numberOf(this.#port.read(WAIT));
-    const size = readInto(this.#port, this.#incoming, WAIT);
-    if (size !== this.#incoming.length) throw new Error(`A message of ${size} bytes came`);
-    return readStamp(this.#incoming, 0, size);
-  }
-
-  sleeps(): number {
-    return statsOf(this.#port).parks;
-  }
-
-  close(): void {
-    this.#port.end();
-    this.#port.read(WAIT);
-    this.#port.close();
-  }
+function scriptEnd(port: Port, scenario: Scenario): BlockingEnd {
+  const values = valuesOf(scenario);
+  const incoming = scenario.format === "bytes" ? new Uint8Array(scenario.size) : undefined;
+  return {
+    kind: "blocking",
+    send: (number) => port.write(values.with(number), WAIT),
+    receive() {
+      if (incoming === undefined) return values.numberOf(port.read(WAIT));
+      const size = readInto(port, incoming, WAIT);
+      if (size !== incoming.length) throw new Error(`A message of ${size} bytes came`);
+      return readStamp(incoming, 0, size);
+    },
+    sleeps: () => statsOf(port).parks,
+    close() {
+      port.end();
+      port.read(WAIT);
+      port.close();
+    },
+  };
 }
 
 /** Zig's end, driven from JavaScript. */
-class ZigEnd implements BlockingEnd {
-  readonly kind = "blocking";
-  readonly #port: WasmPort;
-  readonly #values: Values;
-  readonly #scenario: Scenario;
-  readonly #outgoing: Uint8Array;
-
-  constructor(port: WasmPort, scenario: Scenario) {
-    this.#port = port;
-    this.#scenario = scenario;
-    this.#values = valuesOf(scenario);
-    this.#outgoing = new Uint8Array(scenario.size);
-  }
-
-  send(number: number): void {
-    const { format, size } = this.#scenario;
-    if (format === "json") return this.#port.writeJson(this.#values.with(number), WAIT);
-    stamp(this.#outgoing, 0, size, number);
-    this.#port.write(this.#outgoing, WAIT);
-  }
-
-  receive(): number {
-    if (this.#scenario.format === "json") return this.#values.numberOf(this.#port.readJson(WAIT));
-    const lent = this.#port.read({ ...WAIT });
-    if (lent === undefined) throw new Error("No message came");
-    if (lent.codec === CODEC_JSON) throw new Error("JSON came in place of bytes");
-    return readStamp(lent.payload, 0, lent.payload.length);
-  }
-
-  sleeps(): number {
-    return this.#port.stats().parks;
-  }
-
-  close(): void {
-    this.#port.end();
-    this.#port.close();
-  }
+function zigEnd(port: WasmPort, scenario: Scenario): BlockingEnd {
+  const values = valuesOf(scenario);
+  const { format, size } = scenario;
+  const outgoing = new Uint8Array(size);
+  return {
+    kind: "blocking",
+    send(number) {
+      if (format === "json") return port.writeJson(values.with(number), WAIT);
+      stamp(outgoing, 0, size, number);
+      port.write(outgoing, WAIT);
+    },
+    receive() {
+      if (format === "json") return values.numberOf(port.readJson(WAIT));
+      const lent = port.read({ ...WAIT });
+      if (lent === undefined) throw new Error("No message came");
+      if (lent.codec === CODEC_JSON) throw new Error("JSON came in place of bytes");
+      return readStamp(lent.payload, 0, lent.payload.length);
+    },
+    sleeps: () => port.stats().parks,
+    close() {
+      port.end();
+      port.close();
+    },
+  };
 }

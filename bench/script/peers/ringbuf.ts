@@ -39,48 +39,32 @@ const peer: Peer = {
     const [there, back] = [make(), make()];
     return { a: { value: [there, back] }, b: { value: [back, there] } };
   },
-  open: (order: Order) => new RingEnd(order),
+  open: ringEnd,
 };
 
 /** The peer of this file. */
 export const peers = { "ringbuf": peer };
 
-class RingEnd implements BlockingEnd {
-  readonly kind = "blocking";
-  readonly #size: number;
-  readonly #writer: Ring;
-  readonly #reader: Ring;
-  readonly #outgoing: Uint8Array;
-  readonly #incoming: Uint8Array;
-
-  constructor({ gear, scenario }: Order) {
-    const [there, back] = gear as [SharedArrayBuffer, SharedArrayBuffer];
-    this.#size = scenario.size;
-    this.#writer = new RingBuffer(there, Uint8Array);
-    this.#reader = new RingBuffer(back, Uint8Array);
-    this.#outgoing = new Uint8Array(this.#size);
-    this.#incoming = new Uint8Array(this.#size);
-  }
-
-  send(number: number): void {
-    stamp(this.#outgoing, 0, this.#size, number);
-    let looks = 0;
-    while (this.#writer.available_write() < this.#size) refuse(++looks);
-    this.#writer.push(this.#outgoing);
-  }
-
-  receive(): number {
-    let looks = 0;
-    while (this.#reader.available_read() < this.#size) refuse(++looks);
-    this.#reader.pop(this.#incoming);
-    return readStamp(this.#incoming, 0, this.#size);
-  }
-
-  tryReceive(): number {
-    return this.#reader.available_read() < this.#size ? -1 : this.receive();
-  }
-
-  close(): void {}
+function ringEnd({ gear, scenario: { size } }: Order): BlockingEnd {
+  const [there, back] = gear as [SharedArrayBuffer, SharedArrayBuffer];
+  const [writer, reader] = [new RingBuffer(there, Uint8Array), new RingBuffer(back, Uint8Array)];
+  const [outgoing, incoming] = [new Uint8Array(size), new Uint8Array(size)];
+  const receive = (): number => {
+    for (let looks = 1; reader.available_read() < size; looks++) refuse(looks);
+    reader.pop(incoming);
+    return readStamp(incoming, 0, size);
+  };
+  return {
+    kind: "blocking",
+    send(number) {
+      stamp(outgoing, 0, size, number);
+      for (let looks = 1; writer.available_write() < size; looks++) refuse(looks);
+      writer.push(outgoing);
+    },
+    receive,
+    tryReceive: () => reader.available_read() < size ? -1 : receive(),
+    close() {},
+  };
 }
 
 /** A look takes some nanoseconds. */

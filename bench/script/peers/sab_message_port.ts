@@ -78,7 +78,7 @@ function sabPeer(source: SabSource): Peer {
       const isBlocking = kindOf(scenario, role) === "blocking";
       if (isOneWay(scenario)) {
         if (sends(order) || !isBlocking) return new SabEvents(port, scenario);
-        return new SabReader(port, scenario);
+        return readingEnd(port, scenario);
       }
       // It cannot poll for an answer either: nothing would send the question.
       const polls = scenario.name === "dropbox" && role === "a";
@@ -109,7 +109,7 @@ function mwPeer(source: SabSource): Peer {
       const { MWChannel } = await source.load(place);
       const port = MWChannel.from(gear);
       if (!isOneWay(scenario)) return new SabBlocking(port, scenario);
-      return sends(order) ? new SabEvents(port, scenario) : new SabReader(port, scenario);
+      return sends(order) ? new SabEvents(port, scenario) : readingEnd(port, scenario);
     },
   };
 }
@@ -131,33 +131,24 @@ function declineSab(
 }
 
 /** Only receives, and blocks; takes all messages that are there. */
-class SabReader implements BlockingEnd {
-  readonly kind = "blocking";
-  readonly #port: SabPort;
-  readonly #values: Values;
+function readingEnd(port: SabPort, scenario: Scenario): BlockingEnd {
+  const values = valuesOf(scenario);
   /** The oldest is the last. */
-  #taken: unknown[] = [];
-
-  constructor(port: SabPort, scenario: Scenario) {
-    this.#port = port;
-    this.#values = valuesOf(scenario);
-  }
-
-  send(): never {
-    throw new Error("Cannot send: this end never gets to its event loop");
-  }
-
-  receive(): number {
-    if (this.#taken.length === 0) {
-      this.#taken = this.#port.read(PATIENCE_MS, true, MANY);
-      if (this.#taken.length === 0) throw new Error("No message came");
-    }
-    return this.#values.numberOf(this.#taken.pop());
-  }
-
-  close(): void {
-    this.#port.close();
-  }
+  let taken: unknown[] = [];
+  return {
+    kind: "blocking",
+    send() {
+      throw new Error("Cannot send: this end never gets to its event loop");
+    },
+    receive() {
+      if (taken.length === 0) {
+        taken = port.read(PATIENCE_MS, true, MANY);
+        if (taken.length === 0) throw new Error("No message came");
+      }
+      return values.numberOf(taken.pop());
+    },
+    close: () => port.close(),
+  };
 }
 
 /** Receives and sends on an event loop. */

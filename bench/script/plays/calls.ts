@@ -8,8 +8,16 @@
 import type { Scenario } from "../../contract.ts";
 import { Control } from "../control.ts";
 import { Meter, type Turns } from "../meter.ts";
-import { type Values, valuesOf } from "../payload.ts";
-import type { BlockingEnd, CallEnd, End, Order, Report, Role } from "../peer.ts";
+import { valuesOf } from "../payload.ts";
+import {
+  type BlockingEnd,
+  type CallEnd,
+  type End,
+  hear,
+  type Order,
+  type Report,
+  type Role,
+} from "../peer.ts";
 import { Bands, playCold, settle } from "./cold.ts";
 import { Answered, check, playEcho, reportOf } from "./echo.ts";
 
@@ -113,25 +121,24 @@ async function callNested(end: End, order: Order): Promise<Report> {
     call();
     return reportOf(meter, undefined);
   }
-  await new Promise<void>((resolve, reject) => {
-    let isLast = false;
-    end.listen((number) => {
-      try {
-        if (number % 2 === 1) return void end.send(number);
-        check(number, 2 * count);
-        count++;
-        if (isLast) return resolve();
-        if (!meter.turn()) {
-          isLast = true;
-          control.total = count + 1;
-        }
-        end.send(2 * count);
-      } catch (error) {
-        reject(error);
-      }
-    });
-    end.send(0);
+  let isLast = false;
+  const heard = hear(end, (number) => {
+    if (number % 2 === 1) {
+      end.send(number);
+      return false;
+    }
+    check(number, 2 * count);
+    count++;
+    if (isLast) return true;
+    if (!meter.turn()) {
+      isLast = true;
+      control.total = count + 1;
+    }
+    end.send(2 * count);
+    return false;
   });
+  end.send(0);
+  await heard;
   return reportOf(meter, undefined);
 }
 
@@ -147,39 +154,22 @@ async function answerNested(end: End, order: Order): Promise<Report> {
     } while (++count !== control.total);
     return {};
   }
-  await new Promise<void>((resolve, reject) => {
-    end.listen((number) => {
-      try {
-        if (number % 2 === 0) return void end.send(number + 1);
-        end.send(number - 1);
-        if (++count === control.total) resolve();
-      } catch (error) {
-        reject(error);
-      }
-    });
+  await hear(end, (number) => {
+    const isCall = number % 2 === 0;
+    end.send(isCall ? number + 1 : number - 1);
+    return !isCall && ++count === control.total;
   });
   return {};
 }
 
-/** Calls a function that blocks until the other thread has returned. */
-export class CallingEnd implements BlockingEnd {
-  readonly kind = "blocking";
-  readonly #values: Values;
-  readonly #call: (value: unknown) => unknown;
-  #number = 0;
-
-  constructor(scenario: Scenario, call: (value: unknown) => unknown) {
-    this.#values = valuesOf(scenario);
-    this.#call = call;
-  }
-
-  send(number: number): void {
-    this.#number = number;
-  }
-
-  receive(): number {
-    return this.#values.numberOf(this.#call(this.#values.with(this.#number)));
-  }
-
-  close(): void {}
+/** An end of a library that only calls: what is sent is the argument, what comes is the result. */
+export function argumentEnd(scenario: Scenario, call: (value: unknown) => unknown): BlockingEnd {
+  const values = valuesOf(scenario);
+  let sent = 0;
+  return {
+    kind: "blocking",
+    send: (number) => void (sent = number),
+    receive: () => values.numberOf(call(values.with(sent))),
+    close() {},
+  };
 }

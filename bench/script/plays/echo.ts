@@ -6,7 +6,14 @@
  */
 import { Control } from "../control.ts";
 import { Meter, type Turns } from "../meter.ts";
-import { type BlockingEnd, type End, type EventEnd, type Order, PATIENCE_MS } from "../peer.ts";
+import {
+  type BlockingEnd,
+  type End,
+  type EventEnd,
+  hear,
+  type Order,
+  PATIENCE_MS,
+} from "../peer.ts";
 import type { Report } from "../peer.ts";
 
 /** Plays a role of `echo`. */
@@ -55,26 +62,22 @@ export function askBlocking(end: BlockingEnd, meter: Turns, control: Control): v
 }
 
 /** The same on an event loop. */
-export function askEvents(end: EventEnd, meter: Turns, control: Control): Promise<void> {
+export async function askEvents(end: EventEnd, meter: Turns, control: Control): Promise<void> {
   let count = 0;
   let isLast = false;
-  return new Promise((resolve, reject) => {
-    end.listen((number) => {
-      try {
-        check(number, count);
-        if (isLast) return resolve();
-        count++;
-        if (!meter.turn()) {
-          isLast = true;
-          control.total = count + 1;
-        }
-        end.send(count);
-      } catch (error) {
-        reject(error);
-      }
-    });
+  const heard = hear(end, (number) => {
+    check(number, count);
+    if (isLast) return true;
+    count++;
+    if (!meter.turn()) {
+      isLast = true;
+      control.total = count + 1;
+    }
     end.send(count);
+    return false;
   });
+  end.send(count);
+  await heard;
 }
 
 /** Sends back what comes, as often as `a` says in the end. */
@@ -84,18 +87,13 @@ function answer(end: BlockingEnd, control: Control): Report {
   return answered.report();
 }
 
-function echo(end: EventEnd, control: Control): Promise<Report> {
+async function echo(end: EventEnd, control: Control): Promise<Report> {
   const answered = new Answered(end, control);
-  return new Promise((resolve, reject) => {
-    end.listen((number) => {
-      try {
-        end.send(number);
-        if (answered.countAnswer()) resolve(answered.report());
-      } catch (error) {
-        reject(error);
-      }
-    });
+  await hear(end, (number) => {
+    end.send(number);
+    return answered.countAnswer();
   });
+  return answered.report();
 }
 
 /**

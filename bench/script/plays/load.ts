@@ -6,7 +6,7 @@
  */
 import { Control, nextTurn } from "../control.ts";
 import { histogramOf } from "../meter.ts";
-import type { End, Order, Report } from "../peer.ts";
+import { type End, hear, type Order, type Report } from "../peer.ts";
 import { check } from "./echo.ts";
 
 /** A sender that is so many times slower than its schedule, and so much later, gives up. */
@@ -96,17 +96,7 @@ async function serve(end: End, order: Order, control: Control): Promise<Report> 
     return ++count !== control.total;
   };
   if (end.kind === "blocking") { while (take(end.receive())) { /* the next one */ } }
-  else {
-    await new Promise<void>((resolve, reject) => {
-      end.listen((number) => {
-        try {
-          if (!take(number)) resolve();
-        } catch (error) {
-          reject(error);
-        }
-      });
-    });
-  }
+  else await hear(end, (number) => !take(number));
   const served = Math.max(0, count - warm);
   return {
     count: served,

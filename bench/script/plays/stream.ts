@@ -7,7 +7,14 @@
 import type { Scenario } from "../../contract.ts";
 import { Control, nextTurn } from "../control.ts";
 import { HeapMeter, Meter, type Turns } from "../meter.ts";
-import type { BlockingEnd, End, EventEnd, Order, Report } from "../peer.ts";
+import {
+  type BlockingEnd,
+  type End,
+  type EventEnd,
+  hear,
+  type Order,
+  type Report,
+} from "../peer.ts";
 import type { Place } from "../place.ts";
 import { check, reportOf } from "./echo.ts";
 
@@ -121,7 +128,7 @@ export function take(
 }
 
 /** The same on an event loop. */
-export function takeEvents(
+export async function takeEvents(
   end: EventEnd,
   meter: Turns,
   control: Control,
@@ -130,22 +137,16 @@ export function takeEvents(
 ): Promise<void> {
   let count = 0;
   let isMeasuring = true;
-  return new Promise((resolve, reject) => {
-    end.listen((number) => {
-      try {
-        check(number, count);
-        count++;
-        if (count % step === 0 || !isMeasuring) control.taken = count;
-        heap?.turn();
-        if (isMeasuring && !meter.turn()) {
-          isMeasuring = false;
-          control.stop();
-        }
-        if (!isMeasuring && count === control.total) resolve();
-      } catch (error) {
-        reject(error);
-      }
-    });
+  await hear(end, (number) => {
+    check(number, count);
+    count++;
+    if (count % step === 0 || !isMeasuring) control.taken = count;
+    heap?.turn();
+    if (isMeasuring && !meter.turn()) {
+      isMeasuring = false;
+      control.stop();
+    }
+    return !isMeasuring && count === control.total;
   });
 }
 
@@ -167,22 +168,18 @@ async function sendBursts(end: End, { scenario }: Order, control: Control): Prom
     burst();
     end.receive();
   } else {
-    await new Promise<void>((resolve, reject) => {
-      let isLast = false;
-      end.listen(() => {
-        if (isLast) return resolve();
-        if (!meter.turn()) {
-          isLast = true;
-          control.total = count + size;
-        }
-        try {
-          burst();
-        } catch (error) {
-          reject(error);
-        }
-      });
+    let isLast = false;
+    const heard = hear(end, () => {
+      if (isLast) return true;
+      if (!meter.turn()) {
+        isLast = true;
+        control.total = count + size;
+      }
       burst();
+      return false;
     });
+    burst();
+    await heard;
   }
   const { count: bursts, elapsed_ns = 0, latency } = reportOf(meter, undefined);
   const moved = (bursts as number) * size;
@@ -204,16 +201,10 @@ async function confirm(end: End, { scenario }: Order, control: Control): Promise
     } while (count !== control.total);
     return {};
   }
-  await new Promise<void>((resolve, reject) => {
-    end.listen((number) => {
-      try {
-        check(number, count++);
-        if (count % size === 0) end.send(count);
-        if (count === control.total) resolve();
-      } catch (error) {
-        reject(error);
-      }
-    });
+  await hear(end, (number) => {
+    check(number, count++);
+    if (count % size === 0) end.send(count);
+    return count === control.total;
   });
   return {};
 }
