@@ -20,9 +20,20 @@ pub const Board = extern struct {
     /// When the first message was due, in the time of `now`.
     begin_ns: u64 = 0,
     usage: Usage = .{},
+    /// Whether the measuring end has taken all that it wants.
+    is_over: u32 align(128) = 0,
 
     pub fn tell(board: *Board, command: Command) void {
         @atomicStore(u32, &board.command, @backingInt(command), .release);
+    }
+
+    pub fn finish(board: *Board) void {
+        @atomicStore(u32, &board.is_over, 1, .release);
+    }
+
+    /// Waits for that: who closes first would take away what the other has not read.
+    pub fn awaitFinish(board: *const Board) void {
+        while (@atomicLoad(u32, &board.is_over, .acquire) == 0) millrace.Host.native.pause(50_000);
     }
 
     pub inline fn told(board: *const Board) Command {

@@ -86,13 +86,25 @@ fn runAs(comptime Peer: type, comptime Play: type, plan: *Plan, outcome: *Outcom
     var link: Peer.Link = undefined;
     try link.init(plan);
     defer link.deinit();
-    const other: Other = try .start(plan, Play.other, .{ &link, plan });
+    const Guest = struct {
+        fn play(shared: *Peer.Link, own: *const Plan) !void {
+            var end: Peer.End = undefined;
+            try end.open(shared, own, 1, storageOf(1));
+            defer end.close();
+            try Play.other(&end, own);
+            own.board.awaitFinish();
+        }
+    };
+    const other: Other = try .start(plan, Guest.play, .{ &link, plan });
     var end: Peer.End = undefined;
     try end.open(&link, plan, 0, storageOf(0));
     {
         // Not before the other has ended: it may still read what was sent to it.
         defer end.close();
-        try Play.measure(&end, plan, outcome);
+        {
+            defer plan.board.finish();
+            try Play.measure(&end, plan, outcome);
+        }
         try other.join();
     }
     const own = outcome.usage orelse return;
@@ -137,10 +149,7 @@ const Watch = struct {
 /// One message there, and the same back.
 fn Echo(comptime Peer: type) type {
     return struct {
-        fn other(link: *Peer.Link, plan: *const Plan) !void {
-            var end: Peer.End = undefined;
-            try end.open(link, plan, 1, storageOf(1));
-            defer end.close();
+        fn other(end: *Peer.End, plan: *const Plan) !void {
             var listener: Listener = .{ .board = plan.board };
             while (true) {
                 const payload = try end.take();
@@ -218,17 +227,14 @@ inline fn marked(payload: []const u8, size: u32, number: u64) bool {
 /// Messages one way, as fast as they go. The reader checks every byte and decides when it is over.
 fn Stream(comptime Peer: type) type {
     return struct {
-        fn other(link: *Peer.Link, plan: *const Plan) !void {
-            var end: Peer.End = undefined;
-            try end.open(link, plan, 1, storageOf(1));
-            defer end.close();
+        fn other(end: *Peer.End, plan: *const Plan) !void {
             var listener: Listener = .{ .board = plan.board };
             const size = plan.scenario.size;
             var number: u64 = 0;
-            while (listener.goesOn()) : (number += 1) try write(&end, size, number);
+            while (listener.goesOn()) : (number += 1) try write(end, size, number);
             // The last one is still to come, so that the reader learns of it in time.
             @atomicStore(u64, &plan.board.last, number + 1, .release);
-            try write(&end, size, number);
+            try write(end, size, number);
         }
 
         inline fn write(end: *Peer.End, size: u32, number: u64) !void {
@@ -281,10 +287,7 @@ fn Stream(comptime Peer: type) type {
 /// Many messages at once, and one answer when all of them have been read and checked.
 fn Burst(comptime Peer: type) type {
     return struct {
-        fn other(link: *Peer.Link, plan: *const Plan) !void {
-            var end: Peer.End = undefined;
-            try end.open(link, plan, 1, storageOf(1));
-            defer end.close();
+        fn other(end: *Peer.End, plan: *const Plan) !void {
             var listener: Listener = .{ .board = plan.board };
             const burst = plan.scenario.burst;
             while (true) {
@@ -339,10 +342,7 @@ fn Burst(comptime Peer: type) type {
 /// time at which it was due, so that no stall is hidden.
 fn Load(comptime Peer: type) type {
     return struct {
-        fn other(link: *Peer.Link, plan: *const Plan) !void {
-            var end: Peer.End = undefined;
-            try end.open(link, plan, 1, storageOf(1));
-            defer end.close();
+        fn other(end: *Peer.End, plan: *const Plan) !void {
             const scenario = plan.scenario;
             const total = totalOf(plan);
             @atomicStore(u64, &plan.board.last, total, .release);
@@ -416,10 +416,7 @@ fn Load(comptime Peer: type) type {
 /// Nothing for a while: what it costs the end that waits for a message.
 fn Idle(comptime Peer: type) type {
     return struct {
-        fn other(link: *Peer.Link, plan: *const Plan) !void {
-            var end: Peer.End = undefined;
-            try end.open(link, plan, 1, storageOf(1));
-            defer end.close();
+        fn other(end: *Peer.End, plan: *const Plan) !void {
             _ = try end.take();
             end.done();
             try end.commit(try end.place(plan.scenario.size));

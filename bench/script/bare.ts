@@ -24,7 +24,7 @@ const CONTROL_SIZE = 4 * FRAMES;
 const SKIP = 0;
 /**
  * Looks for a message before a sleep, some 50 to 100 us, and several times that before they are
- * compiled. `README.md` says what else was tried.
+ * compiled. `README.md` says what they buy.
  */
 const LOOKS = 5_000;
 /** So many messages at most before the other events of a loop have their turn, by a timer. */
