@@ -139,7 +139,8 @@ impl<const N: usize> End for CrossbeamEnd<N> {
     }
 }
 
-/// A service of iceoryx2, one for each way. Its subscribers poll, and samples are lent in shared memory.
+/// A service of iceoryx2, one for each way: samples that are lent in shared memory. Its subscribers
+/// poll.
 type Shared = ipc_threadsafe::Service;
 
 static OPENED: AtomicU32 = AtomicU32::new(0);
