@@ -303,7 +303,7 @@ export class Caller {
 
 /** The error of a call whose deadline has passed. */
 export function lateError(): MillraceError {
-  return failure("wait.timeout", "call: no answer has come until the deadline");
+  return failure("wait.timeout", "call: no answer came in time");
 }
 
 /** The error of a throw, of what was called by a name. [call.thrown] */

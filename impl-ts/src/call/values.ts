@@ -302,7 +302,7 @@ function word(bytes: Uint8Array, at: number): number {
 }
 
 function refuse(isWrong: boolean): void {
-  if (isWrong) throw lostError("message.values", "its list of values is not made as it must be");
+  if (isWrong) throw lostError("message.values", "its list of values is malformed");
 }
 
 /** The beginning of a text that has so many bytes at most, cut at a character. */
