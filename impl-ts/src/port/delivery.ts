@@ -22,12 +22,12 @@ import {
 } from "../pipe/incoming.ts";
 import type { Outgoing } from "../pipe/outgoing.ts";
 import { Bit, load } from "../ring/side.ts";
+import { finds } from "../wait/endpoint.ts";
 import { nextTask, SETTLED, Turn, turn } from "../wait/loop.ts";
+import { learns, slept, spinForAnswer } from "../wait/spin.ts";
+import { hasChanged } from "../wait/state.ts";
 import { PortEvent, type PortListener, type PortListenerOptions } from "./events.ts";
 import type { PortOptions } from "./options.ts";
-import { finds } from "../wait/endpoint.ts";
-import { hasChanged } from "../wait/state.ts";
-import { learns, slept, spinForAnswer } from "../wait/spin.ts";
 
 /**
  * How many messages listeners get before the event loop turns. What all ports of a thread deliver
