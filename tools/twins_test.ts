@@ -65,7 +65,7 @@ Deno.test("twins: the table in CONTRIBUTING.md has each file of Zig, with its tw
   assertEquals(problemsOf(rows, await listFiles(ROOT)), []);
 });
 
-Deno.test("twins: a file that is missing, not named, named twice or no longer alone is told", () => {
+Deno.test("twins: a file that is missing, not named, named twice or not alone is told", () => {
   const text = "## Which file is the twin of which\n\n| folder | twins | only in Zig |\n" +
     "| --- | --- | --- |\n| the top | `error` | `root` |\n| `a/` | `b`, `b` | `c` |\n" +
     "| `d/` | | all: of one kind |\n";

@@ -1,6 +1,6 @@
 // Generated from impl-zig/src/digest/core_module.zig by tools/generate.ts; do not edit.
 // The SHA-256 of its sources and of what compiles them:
-// 6e8416d85ae9c0f31db5196458b610e5e8d0ce8d386089572f0479158914d2d8
+// 01f80a914405ded0e298a0ea7d898489b1a18f9718445798bb452ad9bc7fa4d6
 
 /**
  * The core of the digests, compiled from Zig.

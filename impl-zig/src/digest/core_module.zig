@@ -4,7 +4,7 @@
 //! The host copies the state and whole blocks into the memory, calls `sha1`, and copies the state
 //! out.
 
-const sha1_kind = @import("sha1.zig");
+const sha1_kind = @import("blocks.zig").sha1;
 
 /// 64 KiB, starting at any of the first 8 bytes: copying is faster if the target is aligned as the
 /// source is.

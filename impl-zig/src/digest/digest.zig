@@ -5,12 +5,13 @@
 //! make two texts with the same SHA-1. Where somebody may gain by that, use SHA-256.
 
 const std = @import("std");
+const blocks_file = @import("blocks.zig");
 const assert = std.debug.assert;
 
 /// SHA-1, for transcripts and tests; not for security.
-pub const Sha1 = Digest(@import("sha1.zig"));
+pub const Sha1 = Digest(blocks_file.sha1);
 /// SHA-256.
-pub const Sha256 = Digest(@import("sha256.zig"));
+pub const Sha256 = Digest(blocks_file.sha256);
 
 /// The bytes that are processed at a time.
 const block_size = 64;
@@ -93,9 +94,9 @@ fn Digest(comptime Kind: type) type {
 // Tests.
 
 const builtin = @import("builtin");
-const vector = @import("vector.zig");
-const sha1_kind = @import("sha1.zig");
-const sha256_kind = @import("sha256.zig");
+const vector = @import("processor.zig").vector;
+const sha1_kind = blocks_file.sha1;
+const sha256_kind = blocks_file.sha256;
 const expectEqual = std.testing.expectEqual;
 const expectEqualStrings = std.testing.expectEqualStrings;
 
