@@ -4,7 +4,7 @@
 const std = @import("std");
 const program = @field(struct {
     const segment_kill = @import("testing/segment_kill_fixture.zig");
-    const segment_peer = @import("testing/segment_peer_fixture.zig");
+    const segment_peer = @import("testing/segment_process_test.zig");
 }, @import("process_options").name);
 
 pub const main = program.main;
