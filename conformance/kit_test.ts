@@ -288,7 +288,7 @@ Deno.test("every script and live run has an id of its own, and cites clauses tha
 Deno.test("outliveTrouble: a testee that breaks down unasked does not end the kit", async () => {
   const end = async (error: string) => {
     const script = `
-      import { outliveTrouble, Trouble } from "./kit/trouble.ts";
+      import { outliveTrouble, Trouble } from "./kit/verdict.ts";
       outliveTrouble();
       Promise.reject(new ${error});
       setTimeout(() => Deno.exit(7), 100);

@@ -1,6 +1,6 @@
 /**
  * All scripts but those about files, for which the kit needs calls of the system: these are played
- * elsewhere, too. See `files_mod.ts`.
+ * elsewhere, too. See `files_cases.ts`.
  *
  * @module
  */

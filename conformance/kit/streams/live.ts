@@ -304,7 +304,7 @@ function readerFacts(
   return facts;
 }
 
-// The live run of codec `cbor` over a stream: see `../live_values.ts`.
+// The live run of codec `cbor` over a stream: see `../live/cases.ts`.
 
 const TRANSPORT = "unix";
 /** Most of the messages are of several frames. */
