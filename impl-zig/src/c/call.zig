@@ -1,5 +1,5 @@
-//! Ports with calls for C [spec/call.md]: the object, and plain messages. Calls are made in
-//! `call_make.zig` and served in `call_serve.zig`. What each call promises stands in
+//! Ports with calls for C [spec/call.md]: the object, plain messages, calls that are served, and
+//! tokens. `call_make.zig` has the calls that are made. What each call promises stands in
 //! `millrace_call.h`.
 
 const std = @import("std");
