@@ -15,8 +15,8 @@ export default async function main(stage: Stage): Promise<void> {
   // Longer than what either side takes in at once.
   assertEquals((await port.readAsync(WAIT))?.length, 1_000_000);
   assertEquals([await port.readAsync(WAIT), port.ended], [undefined, true]);
-  assertEquals(await within(worker.result), "ended");
   port.close();
+  assertEquals(await within(worker.result), "ended");
   port1.close();
   await assertFails("pipe.closed", () => port.writeAsync(1));
 

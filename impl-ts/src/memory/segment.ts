@@ -318,7 +318,8 @@ export function requireTimeout(
 export function sharedMemory(size: number): SharedArrayBuffer {
   if (typeof SharedArrayBuffer !== "undefined") return new SharedArrayBuffer(size);
   throwCannot(
-    "make shared memory: this page is not cross-origin isolated, by its headers COOP and COEP",
+    "make shared memory: this page is not cross-origin isolated, by the headers " +
+      "Cross-Origin-Opener-Policy: same-origin, Cross-Origin-Embedder-Policy: require-corp",
   );
 }
 
