@@ -60,7 +60,7 @@ fn addModules(b: *std.Build, optimize: std.builtin.OptimizeMode) void {
             .name = "millrace_mailbox",
             .root_source_file = b.path("impl-zig/src/wasm_mailbox.zig"),
             .optimize = optimize,
-            // Behind the data of the other, so that both can have one memory.
+            // After the data of the other, so that both can have one memory.
             .global_base = 320 * 1024,
         },
     }) |options| {
@@ -236,7 +236,7 @@ pub const WasmWorker = struct {
     memory_size: u64 = 64 * wasm_page,
     memory_size_max: u64 = 16_384 * wasm_page,
     stack_size: u64 = 256 * 1024,
-    /// Where the module's data begin; behind the stack if null.
+    /// Where the module's data begin; after the stack if null.
     global_base: ?u64 = null,
 };
 

@@ -76,7 +76,7 @@ export interface Result {
   readonly service?: Histogram;
   /**
    * Nanoseconds of a raw ping-pong of these two threads, one word there and back, just before the
-   * run and just behind it.
+   * run and just after it.
    */
   readonly ping_ns?: readonly [before: number, after: number];
   /** Sleeps of both ends: parks that really waited. */

@@ -175,7 +175,7 @@ function infoOf({ id, title, figure, scenario, floor, rival, part }: Task): Scen
   };
 }
 
-/** Everything behind the measuring: files, goals, comparison, and the exit code. */
+/** Everything after the measuring: files, goals, comparison, and the exit code. */
 async function finish(
   results: Results,
   wanted: Arguments,

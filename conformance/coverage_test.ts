@@ -24,7 +24,7 @@ Deno.test("coverage: every MUST has a valid and an invalid case, or an exception
   assertEquals(covered + excepted, must);
 });
 
-/** The cases of streams, but for what was sent, whose reasons others name too. */
+/** The cases of streams, except what was sent, whose reasons others name too. */
 function streamCases(): Case[] {
   return [...loadStreamCases().values()].map((entry) => {
     const results = entry.expect.results.filter((each) =>

@@ -86,7 +86,7 @@ function playAll(carriers: string[]): Promise<Report> {
     for (const carrier of carriers) args.push("--carrier", carrier);
     if (Deno.env.get("MILLRACE_TEST_ALL") !== "1") args.push("--brief");
     const { code, output, errors } = await kit(args);
-    // What failed stands before the table; the counts behind it.
+    // What failed stands before the table; the counts after it.
     const failed = output.slice(0, output.indexOf("\n| "));
     assertEquals(code, 0, `${failed.slice(-8_000)}\n${output.slice(-400)}${errors.slice(-4_000)}`);
     const report: Report = JSON.parse(await Deno.readTextFile(json!));
@@ -117,7 +117,7 @@ Deno.test("a failed case prints clause, bytes and the command that runs it again
       again,
       /^\.\/millrace conformance --testee '.*' --level static --carrier bytes --case/,
     );
-    // What stands behind the program's name, as the shell takes it.
+    // What stands after the program's name, as the shell takes it.
     const words = again.replace("./millrace conformance ", "");
     const main = `'${Deno.execPath()}' run -A --no-check --config deno.json conformance/main.ts`;
     const shell = new Deno.Command("sh", { args: ["-c", `${main} ${words}`], cwd: ROOT });

@@ -1,4 +1,4 @@
-// The programs of the guide: each stands behind a comment that says what it is.
+// The programs of the guide: each stands after a comment that says what it is.
 
 import { assert } from "@std/assert";
 import { fileURLToPath } from "node:url";

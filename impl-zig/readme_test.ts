@@ -153,7 +153,7 @@ Deno.test("README: the table of errors has all of them, with their codes", async
         `${error} ${reason.replace("_", ".")} ${numbers.get(reason)}`
       )
     )
-    // These are behind `error.Corrupt`.
+    // `error.Corrupt` stands for these.
     .filter((row) => !/^error\.(Ring|Frame|Fanout)/.test(row));
   const found = [...README.matchAll(/^\| `(error\.\w+)` \| `([\w.]+)` \((\d+)\) \|/gm)]
     .map(([, error, code, number]) => `${error} ${code} ${number}`);

@@ -239,7 +239,7 @@ export class WasmPort implements Disposable {
   readonly #exports: Exports;
   readonly #object: number;
   readonly #messageSize: number;
-  /** What calls fill in, and behind it the place of a message that is read. */
+  /** What calls fill in, and after it the place of a message that is read. */
   readonly #out: number;
   /** The place of a message to be written; 0 until there is one. */
   #outgoing = 0;
@@ -304,7 +304,7 @@ export class WasmPort implements Disposable {
    * Reads the next message, and waits for it. `undefined` when none came in time, or at the end of
    * the stream, which `ended` tells apart.
    *
-   * @throws {WasmError} `message.*` for one message, behind which reading goes on; `peer.*`,
+   * @throws {WasmError} `message.*` for one message, after which reading goes on; `peer.*`,
    *   `pipe.*`, `ring.*` or `frame.*` for good
    */
   read(options: WaitOptions = {}): WasmMessage | undefined {

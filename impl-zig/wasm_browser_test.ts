@@ -66,7 +66,7 @@ async function answer({ url }: Request): Promise<Response> {
 Deno.test({
   name: "Chromium: a page tries and never blocks, its worker blocks, a mailbox carries",
   ignore: program === undefined && !requiresAll(),
-  // The bundler's process is ended below, behind what the runner looks at.
+  // The bundler's process is ended below, after what the runner looks at.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {

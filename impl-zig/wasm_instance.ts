@@ -215,7 +215,7 @@ async function compile(source: ModuleSource): Promise<WebAssembly.Module> {
   return await WebAssembly.compile(await source.arrayBuffer());
 }
 
-/** The error behind a status below 0. `reason` is a number beside it, 0 for none. */
+/** The error for a status below 0. `reason` is a number beside it, 0 for none. */
 export function errorOf(status: number, what: string, reason = 0): Error {
   if (status === STATUS_INVALID) {
     return new RangeError(`Cannot ${what}: an argument is out of range, or it is not the time`);

@@ -189,7 +189,7 @@ export class WasmMailboxReader {
    * Reads the messages of the next payload, and waits for it; `undefined` when none was complete in
    * time.
    *
-   * @throws {WasmError} `message.*` for one payload, behind which reading goes on; on a thread that
+   * @throws {WasmError} `message.*` for one payload, after which reading goes on; on a thread that
    *   must not block, `wait.forbidden` where it would have to wait; else for good
    * @throws {SyntaxError} if a payload is not JSON
    */

@@ -135,7 +135,7 @@ Deno.test("a message that is too large costs itself; a fault of the peer says wh
   port.write(new Uint8Array(16), { timeout: TIMEOUT });
   assertEquals(codeOf(() => small.read({ timeout: 0 })), "message.size");
   assertEquals(small.read({ timeout: 0 })?.payload.length, 16);
-  // The tail of the ring from 0 to 1: its control area stands behind the two tables.
+  // The tail of the ring from 0 to 1: its control area stands after the two tables.
   const control = segment.address + 128 + 2 * 128 + 2 * 64;
   Atomics.store(new Int32Array(millrace.memory.buffer), control / 4, 5);
   const found = assertThrows(() => small.read({ timeout: 0 }));

@@ -203,7 +203,7 @@ export class Guest {
     return { func: this.#export(name), list: valuesOf(values) };
   }
 
-  /** What an export is, behind its kind. */
+  /** What an export is, after its kind. */
   #export(name: string): Uint8Array<ArrayBuffer> {
     const found = exportOf(this.#wasmtime, this.#context, this.#instance, name);
     if (found === undefined) throw new Error(`the module exports no ${name}`);

@@ -35,7 +35,7 @@ export const PAGES: readonly string[] = [
 
 /** One thing that can be imported, as a module or as a script that sets a global. */
 export interface Entry {
-  /** Its name behind that of the package, as in `exports`. */
+  /** Its name after that of the package, as in `exports`. */
   subpath: "." | `./${string}`;
   /** The name of its files. */
   name: string;

@@ -15,7 +15,7 @@ const SOURCES = "impl-ts/src";
  * The entries as ES modules, with their source maps, which hold the sources. They are minified,
  * since a fresh thread spends most of its start on reading them; and each is one file with what it
  * stands on: a further file took 0.8 ms of the 4 that the import took in a fresh worker (measured:
- * Node 24; in Deno 2.9 of 1.8). So an entry that few import is made behind the others, on what the
+ * Node 24; in Deno 2.9 of 1.8). So an entry that few import is made after the others, on what the
  * package itself exports: a class must exist once, or `instanceof` fails between the entries. The
  * drop-in has classes of its own, and exports those of its errors.
  *
@@ -91,7 +91,7 @@ export function uncoverPure(text: string): string {
     .replaceAll(/\$is_purely_\(([\w$.]+)\)/g, "/*#__PURE__*/$1");
 }
 
-/** A value that an entry gives to those that are made behind it. */
+/** A value that an entry gives to those that are made after it. */
 interface Taken {
   giver: Entry;
   taker: Entry;

@@ -138,7 +138,7 @@ Deno.test("what a script sets its global to is all of its entries", async () => 
 
 Deno.test.afterAll(stopBundler);
 
-/** The entries, as the package has them, but for what stands on a library, which is not here. */
+/** The entries, as the package has them, except what stands on a library, which is not here. */
 async function modules(): Promise<Module[]> {
   const folder = await Deno.makeTempDir({ prefix: "millrace-names-" });
   try {

@@ -28,7 +28,7 @@ export interface PackageFile {
   text: string;
 }
 
-/** All files of the package, made from the sources below the root. Call `stopBundler` behind it. */
+/** All files of the package, made from the sources below the root. Call `stopBundler` after it. */
 export async function makePackage(root: string): Promise<PackageFile[]> {
   return [...await makeUntyped(root), ...declarations(root, ENTRIES)];
 }
@@ -110,7 +110,7 @@ export function manifest(
 }
 
 /**
- * Writes the packages of the addons, each into `OUT-OS-CPU`. Behind `zig build node-addon`.
+ * Writes the packages of the addons, each into `OUT-OS-CPU`. After `zig build node-addon`.
  * Returns the folders.
  */
 export async function writePlatforms(root: string, out: string): Promise<string[]> {

@@ -149,7 +149,7 @@ async function lint(files: PackageFile[]): Promise<string[]> {
 }
 
 /**
- * What `attw` would print, but for two things that hold for every package of modules alone: what
+ * What `attw` would print, except two things that hold for every package of modules alone: what
  * does not know `exports` finds no entries, and CommonJS needs a Node that can require a module.
  */
 async function attw(files: PackageFile[]): Promise<string[]> {

@@ -47,7 +47,7 @@ export interface Citation {
 }
 
 const DEFINITION = /^\[([a-z]+)\.([a-z][a-z0-9_]*)\](.*)$/;
-// Not behind a name or a bracket, which would be an index, and not before `(`, a link. The very
+// Not after a name or a bracket, which would be an index, and not before `(`, a link. The very
 // words of the pattern, `[noun.fact]`, explain it.
 const CITATION = /(?<![\w\])])\[(?!noun\.fact\])([a-z]+\.[a-z][a-z0-9_]*)\](?!\()/g;
 const TEST_NAME = /(?:\btest(?:\.\w+)?\(\s*|\btest\s+)("[^"\n]*")/g;

@@ -79,7 +79,7 @@ function patternEnd(text: string, at: number): number {
   return text.length;
 }
 
-/** A slash behind a value divides; behind an operator, a bracket or `return` it opens a pattern. */
+/** A slash after a value divides; after an operator, a bracket or `return` it opens a pattern. */
 function startsPattern(before: string): boolean {
   return before === "" || /(^|\W)(return|case|typeof|in|of)$/.test(before) ||
     /[(,=:[!&|?{};+*<>~^%-]$/.test(before);

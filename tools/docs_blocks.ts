@@ -50,7 +50,7 @@ function markLongColumns(table: string): string {
   return [marked, line, ...rows].map((row) => row.join("|")).join("\n") + "\n";
 }
 
-/** The cells of a row, and what stands before the first stroke and behind the last one. */
+/** The cells of a row, and what stands before the first stroke and after the last one. */
 function cellsOf(row: string): string[] {
   return row.split(/(?<!\\)\|/);
 }

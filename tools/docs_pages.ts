@@ -113,7 +113,7 @@ ${rows.join("")}`;
 
 /**
  * Groups as they stand above; in each, the README of a folder before what lies in it, which comes
- * in the order in which that README names it first, and what it does not name behind that.
+ * in the order in which that README names it first, and what it does not name after that.
  */
 function inOrder(pages: readonly string[], texts: ReadonlyMap<string, string>): string[] {
   const named: string[] = [];

@@ -10,7 +10,7 @@ import { specifierOf } from "./build_entries.ts";
 import type { Entry } from "./build_entries.ts";
 import { GROUP_NAMES, type Stage, ZIG_LINK } from "./docs_pages.ts";
 
-/** The group of the modules, behind the guide to them. */
+/** The group of the modules, after the guide to them. */
 const REFERENCE = "Reference of TypeScript";
 /** Those of the blocks of code in the pages, and of some that may come. */
 const LANGUAGES =

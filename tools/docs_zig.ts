@@ -125,7 +125,7 @@ export function entriesBelow(folder: string, archive: Uint8Array): Uint8Array<Ar
       decoder.decode(archive.subarray(at + offset, at + offset + size)).split("\0")[0]!;
     const size = parseInt(text(124, 12), 8);
     const end = at + BLOCK + Math.ceil(size / BLOCK) * BLOCK;
-    // The format has the first part of a long path behind the rest.
+    // The format has the first part of a long path after the rest.
     const path = [text(345, 155), text(0, 100)].filter((part) => part !== "").join("/");
     if (path.startsWith(folder)) parts.push(archive.subarray(at, end));
     at = end;

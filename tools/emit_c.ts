@@ -72,7 +72,7 @@ function enumerators(layout: Layout, kind: string, name: string): Enumerator[] |
   }));
 }
 
-/** Without a comma behind the last, which not every C++ allows. */
+/** Without a comma after the last, which not every C++ allows. */
 function enumeration(items: Enumerator[]): string[] {
   return [
     "enum {",

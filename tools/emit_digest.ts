@@ -104,7 +104,7 @@ function sha1(): string[] {
   });
 }
 
-/** The constants of SHA-256: of the cube roots of the first primes, what is behind the point. */
+/** The constants of SHA-256: of the cube roots of the first primes, what is after the point. */
 function roundConstants(): string[] {
   const primes: number[] = [];
   for (let number = 2; primes.length < 64; number++) {

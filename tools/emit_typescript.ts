@@ -61,7 +61,7 @@ function reasons(layout: Layout): string[] {
     "",
     ...doc(
       "The reason codes: the number of the first, what stands before the point, and what stands " +
-        "after the point of that one and of those that follow it without a gap.",
+        "after the point of that one and of all that follow it without a gap.",
     ),
     "const REASONS: string =",
     ...lines.map((line, index) => index < lines.length - 1 ? `  "${line} " +` : `  "${line}";`),

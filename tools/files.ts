@@ -8,7 +8,7 @@ export interface TextFile {
 
 /**
  * Every file that is tracked, or would be if it were added now: the house rules must hold before a
- * commit and not only behind it. Sorted, with `/` between folders.
+ * commit and not only after it. Sorted, with `/` between folders.
  */
 export async function listFiles(root: string): Promise<string[]> {
   const { success, stdout, stderr } = await new Deno.Command("git", {

@@ -98,7 +98,7 @@ function newlyCollected(): number | undefined {
   } catch {
     return undefined;
   }
-  // Behind the name, which may hold anything: of those that were waited for, user and system time.
+  // After the name, which may hold anything: user and system time of the children waited for.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const before = collected;
   collected = (Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND;

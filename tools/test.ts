@@ -1,7 +1,7 @@
 /**
  * Runs all tests of the repository, or those of the parts that are named.
  *
- * The last line is `N passed, N failed`, with `, N skipped` behind it where tests were skipped; the
+ * The last line is `N passed, N failed`, with `, N skipped` after it where tests were skipped; the
  * numbers are the runners' own, and the tests that failed are named above it. With `CI=true` or
  * `MILLRACE_REQUIRE_ALL=1`, a skipped test counts as failed: what a machine without a browser may
  * leave out, the gate must not. With `--all` the tests see `MILLRACE_TEST_ALL=1`, and those that
@@ -10,9 +10,9 @@
  *
  * Types are not checked here but by `./millrace check`. Parts run side by side, one more than there
  * are processors, since each waits now and then; and while they do, Zig compiles what they ask for,
- * minutes long with cold caches. Of those that run, the first shows what it prints; that of the
- * others is held back until their end, and shown where they failed. Where nothing is shown for a
- * while, a line says what is running.
+ * minutes long with cold caches. Of the parts that run, the first shows what it prints; what the
+ * others print is shown at their end, if they failed. If nothing is shown for a while, a line says
+ * what is running.
  *
  * @module
  */
@@ -28,11 +28,11 @@ interface Part {
   name: string;
   runner: TestRunner;
   command: string[];
-  /** It runs behind all others. */
+  /** It runs after all others. */
   isLast?: boolean;
   /** Only with `--all`. */
   isLong?: boolean;
-  /** It is run alone where its name comes first, and what stands behind that is its own. */
+  /** It is run alone where its name comes first, and what stands after that is its own. */
   takesWords?: boolean;
   /** A program without which the part cannot run. */
   needs?: string;
@@ -171,7 +171,7 @@ async function runPart(
   return { name, seconds, processorSeconds, ...verdict };
 }
 
-/** Runs the parts side by side, and behind them those that are to be last. Rows are in order. */
+/** Runs the parts side by side, and after them those that are to be last. Rows are in order. */
 async function runAll(parts: Part[]): Promise<Row[]> {
   let isEchoing = false;
   const running = sayWhatRuns();

@@ -96,7 +96,7 @@ const NAMED_COUNT = 20;
 /**
  * Which tests failed: of `deno test`, the list that it closes with; of a Zig test program whose
  * output is passed on, the lines such as `3/3 ring_test.test.a pad...FAIL (TestUnexpectedResult)`;
- * of the mutants, the list of those that were not caught.
+ * of the mutants, the list of mutants that were not caught.
  */
 export function failedTests(runner: TestRunner, output: string): string[] {
   if (runner === "mutants") {

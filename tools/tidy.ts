@@ -8,6 +8,7 @@
  */
 import type { TextFile } from "./files.ts";
 import { circleProblems, importProblems } from "./imports.ts";
+import { proseProblems } from "./prose.ts";
 
 /** Everything that may stand at the top: the tree of CONTRIBUTING.md and nothing that crept in. */
 const TOP_LEVEL = new Set(
@@ -44,6 +45,7 @@ export function tidyProblems(files: TextFile[]): string[] {
     ...textProblems(file),
     ...lineProblems(file),
     ...importProblems(file),
+    ...proseProblems(file),
   ]);
   return [...ofFiles, ...circleProblems(files)];
 }

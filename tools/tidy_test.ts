@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { listFiles, readTexts } from "./files.ts";
 import { absentEntries, circleProblems, importProblems } from "./imports.ts";
+import { proseProblems } from "./prose.ts";
 import { lineProblems, nameProblems, textProblems, tidyProblems } from "./tidy.ts";
 
 const ROOT = `${import.meta.dirname}/..`;
@@ -124,6 +125,50 @@ Deno.test("lineProblems: unfinished work, paths of a machine, hosts of registrie
   assertEquals(problems("https://registry.npm" + "js.org/"), [
     "a.ts:1: names the host of a registry",
   ]);
+});
+
+Deno.test("proseProblems: words that make a reader guess, in comments and Markdown", () => {
+  const problems = (text: string, path = "a.md") =>
+    proseProblems({ path, text }).map((problem) => problem.split(": ").slice(0, 2).join(": "));
+  for (
+    const [text, words] of [
+      ["The frame behind it.", "behind"],
+      ["Everything, but for pads.", "but for"],
+      ["One of those that wait.", "of those that"],
+      ["Among those who wait.", "Among those who"],
+      ["It opens files, where there are such.", "such"],
+      ["It leaves less than 16 bytes free behind it.", "behind"],
+    ] as const
+  ) {
+    assertEquals(problems(text), [`a.md:1: ${words}`]);
+    for (const path of ["a.ts", "a.js", "a.zig"]) {
+      assertEquals(problems(`\n// ${text}`, path), [`${path}:2: ${words}`]);
+      assertEquals(problems(`const a = b; // ${text}`, path), [`${path}:1: ${words}`]);
+    }
+    assertEquals(problems(`/**\n * ${text}\n */`, "a.ts"), [`a.ts:2: ${words}`]);
+    assertEquals(problems(`const a = '${text}';`, "a.ts"), []);
+    assertEquals(problems(text, "a.json"), []);
+    assertEquals(problems(`\`${text}\` and "${text}"`), []);
+    assertEquals(problems(`\`\`\`ts\n${text}\n\`\`\``), []);
+    // A clause.
+    assertEquals(problems(`\`\`\`\n${text}\n\`\`\``), [`a.md:2: ${words}`]);
+  }
+  assertEquals(problems("/// All, but\n/// for one.", "a.zig"), ["a.zig:1: but for"]);
+  assertEquals(problems("/**\n * One of\n * those that wait.\n */", "a.ts"), [
+    "a.ts:2: of those that",
+  ]);
+  for (
+    const text of [
+      "[stream.behind] It cites a clause; `endpoint.behind` and endpoint.behind are names.",
+      "A writer that dies leaves a claim behind. It may leave\nthem behind.",
+      "Nothing is left behind.",
+      "A reader falls behind, lags far behind, and is 16 bytes behind the writer.",
+      "It is there, but for instance not yet; a type, but for which there is no value.",
+      "It waits not for room but for a message.",
+      "The least of those. Of the endpoints that wait, and those that do not.",
+      "Such files, as such, and words such as these.",
+    ]
+  ) assertEquals(problems(text), [], text);
 });
 
 Deno.test("absentEntries: the orders list only what exists", async () => {

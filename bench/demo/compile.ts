@@ -68,7 +68,7 @@ function digestOf(messages: Uint8Array): string | undefined {
   for (let at = 0; at + HEADER_SIZE <= messages.length;) {
     const [tag, size] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
     at += HEADER_SIZE;
-    // Behind a byte that says whether it was there already.
+    // After a byte that says whether it was there already.
     if (tag === EMIT_DIGEST) return messages.slice(at + 1, at + size).toHex();
     at += size;
   }

@@ -143,7 +143,7 @@ function place(port: Port, payload: Uint8Array, doomed: boolean): void {
   finish(port);
 }
 
-/** Times 1 MiB messages to the Zig worker, until it has answered behind the last of them. */
+/** Times 1 MiB messages to the Zig worker, until it has answered after the last of them. */
 function sendLarge(port: Port): Transfer {
   const payload = new Uint8Array(MIB).fill(0x5a);
   const last = { payload: payload.subarray(0, 1), codec: CODEC_BYTES, tag: TAG.echo };

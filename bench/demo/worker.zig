@@ -56,7 +56,7 @@ export fn wakes_elided() u32 {
     return @truncate(port.stats().wakes_elided);
 }
 
-/// The fault behind `error.Corrupt`, otherwise the error's own code.
+/// The fault that `error.Corrupt` reports, otherwise the error's own code.
 fn codeOf(err: anyerror) i32 {
     const reason = port.reason() orelse millrace.reasonOf(err) orelse .peer_failed;
     return @intCast(@backingInt(reason));

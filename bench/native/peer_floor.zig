@@ -1,9 +1,9 @@
 //! The floors. Of the machine itself: one word there and back between two cores, and between two
-//! that sleep in the kernel; they carry no payload and check nothing. And of those who frame bytes:
-//! the least that a ring of frames does, with sleepers that are looked for, but never there. No
-//! state, no error, messages of a few sizes, no wait that ends. What is left are a header, a copy
-//! in and out, and two cursors in the one order with the wishes of sleepers. While it waits, it
-//! takes the lines of its next frame.
+//! that sleep in the kernel; they carry no payload and check nothing. And of peers that frame
+//! bytes: the least that a ring of frames does, with sleepers that are looked for, but never there.
+//! No state, no error, messages of a few sizes, no wait that ends. What is left are a header, a
+//! copy in and out, and two cursors in the one order with the wishes of sleepers. While it waits,
+//! it takes the lines of its next frame.
 
 const std = @import("std");
 const ends = @import("ends.zig");

@@ -1,5 +1,5 @@
 //! The rivals that need no library: a Unix socket, two named pipes and two pipes of the kernel, and
-//! a queue behind a mutex. Each message is written and read whole; its size is known to both ends,
+//! a queue under a mutex. Each message is written and read whole; its size is known to both ends,
 //! so that no bytes go for a length.
 
 const std = @import("std");
@@ -150,7 +150,7 @@ const Queue = struct {
     }
 };
 
-/// What every program has already: a bounded queue behind a mutex, with a condition for each of its
+/// What every program has already: a bounded queue under a mutex, with a condition for each of its
 /// ends to wait on.
 pub const MutexQueue = struct {
     pub const moves_payload = true;

@@ -7,7 +7,7 @@
 //!   `End`: one end, with `open(link, plan, side, storage)` and `close()`; `place(size)`, which
 //!     returns where to make a message, and `commit(payload)`, which sends what was made there;
 //!     `send(payload)` for bytes that lie elsewhere; `take()`, which waits for the next message,
-//!     and `done()`, behind its last use.
+//!     and `done()`, after its last use.
 
 const std = @import("std");
 const ends = @import("ends.zig");
@@ -135,7 +135,7 @@ const Listener = struct {
     }
 };
 
-/// A time that is measured, behind one to warm up.
+/// A time that is measured, after one to warm up.
 const Watch = struct {
     until_ns: u64,
     begin_ns: u64 = 0,

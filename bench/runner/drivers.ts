@@ -168,7 +168,7 @@ async function nativeKinds(): Promise<DriverKind[]> {
   try {
     return [await zigKind(), await denoZigKind(), await rust];
   } finally {
-    await rust; // also behind an error: nothing is to go on building
+    await rust; // also after an error: nothing is to go on building
   }
 }
 

@@ -11,7 +11,7 @@ import { columns, digits, formatFigure, formatSpread } from "./table.ts";
 export interface Goal {
   readonly group: string;
   readonly text: string;
-  /** Its name; of one with parts, with that of the part behind it. */
+  /** Its name; of one with parts, with that of the part after it. */
   readonly scenario: string;
   readonly places: readonly PlaceName[];
   /** The peer of whom it speaks; of several, the best. */
@@ -41,7 +41,7 @@ export interface Verdict {
   readonly holds: boolean;
   /** The same for the floor that bounds the goal, where both were measured. */
   readonly bound?: Pick<Verdict, "holds" | "because"> & { readonly value: number };
-  /** The figures behind it, or why there are none. */
+  /** The figures that decide it, or why there are none. */
   readonly because: string;
 }
 

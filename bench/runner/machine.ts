@@ -12,7 +12,7 @@ export interface Machine {
   readonly processors: number;
   readonly memory_gb: number;
   readonly system: string;
-  /** Load averages over one minute, before and behind the run. */
+  /** Load averages over one minute, before and after the run. */
   readonly load: readonly number[];
   /** Before the run: per cent of all processors that other programs used. */
   readonly busy_percent: number;

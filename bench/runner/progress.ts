@@ -47,7 +47,7 @@ function time(seconds: number): string {
 }
 
 const TICK_MS = 1_000;
-/** A step that was shorter than this needs no line of its own behind it. */
+/** A step that was shorter than this needs no line of its own after it. */
 const SHORT_MS = 2_000;
 
 /** Says what a step does, does it, and says how long that took. In a terminal the time goes on. */

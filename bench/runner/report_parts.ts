@@ -113,8 +113,8 @@ const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9"
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
 /**
- * The styles of those who have a line somewhere, Millrace first. Where all others had one too, of
- * whom a run has dozens, they would soon be used up.
+ * The styles of the peers that have a line in a chart, Millrace first. A run has dozens of other
+ * peers: if each of them had a style too, there would soon be none left.
  */
 export function stylesOf(rows: readonly Row[]): Map<string, Style> {
   const names = new Set(rows.filter(hasLine).map(({ peer }) => peer));
@@ -131,7 +131,7 @@ function hasLine({ scenario, median, waiting }: Row): boolean {
   return median !== undefined && (isOfSizes(scenario) || waiting !== undefined);
 }
 
-/** Whether a scenario is one of those that differ in the size of the messages alone. */
+/** Whether a scenario is one of a row that differ in the size of their messages alone. */
 export function isOfSizes(scenario: string): boolean {
   return /^(stream|large)\/bytes/.test(scenario);
 }

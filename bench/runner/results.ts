@@ -29,7 +29,7 @@ export interface Repetition {
   readonly figure: number;
   /** When it was over, in milliseconds since the run began. */
   readonly at_ms: number;
-  /** The ping-pong of words before it and behind it. */
+  /** The ping-pong of words before it and after it. */
   readonly ping_ns?: readonly [number, number];
   readonly sleeps?: number;
 }
@@ -330,7 +330,7 @@ function pingOf({ ping_ns }: Repetition): number | undefined {
   return ping_ns === undefined ? undefined : (ping_ns[0] + ping_ns[1]) / 2;
 }
 
-/** Whether the machine was the same before a repetition as behind it, as far as that is known. */
+/** Whether the machine was the same before a repetition as after it, as far as that is known. */
 function isSteady({ ping_ns }: Repetition): boolean {
   return ping_ns === undefined || isSame(...ping_ns);
 }

@@ -130,7 +130,7 @@ export class BareReader {
   readonly #capacity: number;
   /** What was copied out of the ring; the longest frame fits in. */
   readonly #own: Uint8Array;
-  /** Looks before the next sleep, and before those behind it. */
+  /** Looks before the next sleep, and before those after it. */
   #looks = 0;
   readonly #laterLooks: number;
   #head = 0;

@@ -17,7 +17,7 @@ const DONE = 5 * LINE;
 const HERE = 6 * LINE;
 const PING = 7 * LINE;
 const PONG = 8 * LINE;
-/** Doubles behind the words: the clocks. */
+/** Doubles after the words: the clocks. */
 const CLOCK = 9 * LINE * 4;
 const SIZE = CLOCK + 2 * 8;
 

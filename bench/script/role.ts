@@ -10,7 +10,7 @@ import type { Place } from "./place.ts";
 import { playCalls } from "./plays/calls.ts";
 import { playOf } from "./plays/plays.ts";
 
-/** How long the two threads of a run play ping-pong before it and behind it. */
+/** How long the two threads of a run play ping-pong before it and after it. */
 const PING_MS = 3;
 /** So that the code of the ping-pong is compiled before it counts, as far as there is a warm-up. */
 const NEW_GAMES = 20;

@@ -23,7 +23,7 @@ export interface StartOrder {
 }
 
 /**
- * A verb whose first use is timed, behind one round trip by the others; or a first message of
+ * A verb whose first use is timed, after one round trip by the others; or a first message of
  * 1 MiB.
  */
 export type Verb = "readAsync" | "postMessage" | "readable" | "large";

@@ -306,7 +306,7 @@ function readName(
   }
 }
 
-/** The version that is set behind another one. */
+/** The version that is set after another one. */
 function following(version: number): number {
   return version === 2 ** 32 - 1 ? SLOT_COUNT : version + 1;
 }
@@ -316,7 +316,7 @@ function holdsOf(slot: number, sequence: number, version: number): PropertySlot[
   if (version !== 0 && slot === version % SLOT_COUNT) return "last";
   const next = following(version);
   if (sequence === next && slot === next % SLOT_COUNT) return "begun";
-  // Behind 2^32 - 1 comes 4, so that those before a small version may be the largest numbers.
+  // After 2^32 - 1 comes 4, so that those before a small version may be the largest numbers.
   let later = sequence;
   for (let turn = 1; turn < SLOT_COUNT; turn++) {
     later = following(later);

@@ -36,7 +36,7 @@ const CODES: Record<Style, number> = { heading: 1, bad: 31, odd: 33, faint: 2 };
 type Paint = (style: Style, text: string) => string;
 
 const NONE = "-";
-/** Faults that are named behind the first one. */
+/** Faults that are named after the first one. */
 const ALSO = 16;
 
 /** Prose is wrapped at this column. */
@@ -248,7 +248,7 @@ function formatFrames({ frames, frame_count }: Ring, paint: Paint): string[] {
   ];
   const lines = table([head, ...rows], paint, [undefined, ...marks]);
   const more = frame_count - frames.length;
-  // A frame with a fault stands behind those that are left out.
+  // A frame with a fault stands after those that are left out.
   const at = frames.at(-1)?.fault === undefined ? lines.length : lines.length - 1;
   if (more > 0) lines.splice(at, 0, `  … ${toPlural(more, "frame")} more`);
   return lines;

@@ -283,7 +283,7 @@ class Walker {
     return fail("frame.total", fact);
   }
 
-  /** How far a message is behind this chunk. */
+  /** How far a message is after this chunk. */
   #after(head: Head): Progress {
     const size = head.size - head.skipped;
     if (head.plain === FIRST) {

@@ -122,7 +122,7 @@ function readDumpLine(line: string): DumpLine | undefined {
   const match = /^\s*([0-9a-f]{4,16})(:?)(?:\s+(.*))?$/i.exec(line);
   if (match === null) return undefined;
   const [, offset, colon, rest = ""] = match as unknown as [string, string, string, string?];
-  // Behind the bytes comes a text: `xxd` has two spaces before it, `hexdump -C` a bar.
+  // After the bytes comes a text: `xxd` has two spaces before it, `hexdump -C` a bar.
   const shown = colon === "" ? rest.replace(/(?:\s*\||\s{3}).*$/, "") : rest.split("  ")[0]!;
   const pairs = colon === "" ? /^(?:[0-9a-f]{2}\s{0,2})*$/i : /^(?:(?:[0-9a-f]{2})+\s?)*$/i;
   if (!pairs.test(shown) || colon === "" && /[0-9a-f]{3}/i.test(shown)) return undefined;
@@ -153,7 +153,7 @@ function parseImage(text: string): Uint8Array {
   if (!isCount(size)) throw new InputError("Cannot read image: `size` is no count of bytes");
   const memory = makeMemory(size);
   for (const { offset, bytes } of runs) {
-    // As in the cases, what lies behind the size is cut off.
+    // As in the cases, what lies after the size is cut off.
     if (offset < size) memory.set(bytes.subarray(0, size - offset), offset);
   }
   return memory;

@@ -29,7 +29,7 @@ Deno.test("README.md shows what the inspector and top print", async () => {
   assertEquals(top, topOfWaitingPipe());
 });
 
-/** What `./millrace top` shows of the pipe, behind a look of a second before. */
+/** What `./millrace top` shows of the pipe, after a look of a second before. */
 function topOfWaitingPipe(): string {
   const control = 0x200;
   const before = waitingPipe();

@@ -191,7 +191,7 @@ export interface Frame {
   date: string | null;
   extension?: Extension;
   payload: Payload;
-  /** Of a chunk: how far its message is behind this frame. */
+  /** Of a chunk: how far its message is after this frame. */
   progress?: Progress;
   /** The check that it fails. */
   fault?: string;
@@ -230,7 +230,7 @@ export interface PropertySlot {
   value: Payload;
 }
 
-/** Bytes of a frame behind all headers, a mailbox's part, or the value of a property. */
+/** Bytes of a frame after all headers, a mailbox's part, or the value of a property. */
 export interface Payload {
   offset: number;
   size: number;
@@ -289,7 +289,7 @@ interface Spot {
   endpoint?: number;
 }
 
-/** The clause that demands the check behind a reason code. */
+/** The clause that demands the check that a reason code reports. */
 function clauseOf(code: string): string {
   if (code === "segment.unready") return "segment.await";
   if (code === "segment.state") return "segment.state_invalid";

@@ -44,7 +44,7 @@ export function snapshotSegment(memory: LiveMemory): Uint8Array {
   const size = memory.size();
   const { rings, properties, end } = findTables(memory, size);
   // The frames up to this tail are written, and they stay until a head moves over them. So the
-  // tail comes before the frames, and the head behind them.
+  // tail comes before the frames, and the head after them.
   const tails = rings.map((control) => memory.read(control + TAIL, WORD));
   const bytes = memory.read(0, size);
   rings.forEach((control, index) => {

@@ -86,7 +86,7 @@ export function toState(word: number): State {
   return { name, bits, reason: name === "failed" && bits !== 0 ? reasonName(bits) : null };
 }
 
-/** A state as it is printed: the generation, or the reason, behind its name. */
+/** A state as it is printed: the generation, or the reason, after its name. */
 export function stateName(word: number): string {
   const { name, reason, bits } = toState(word);
   if (reason !== null) return `${name}: ${reason}`;

@@ -67,7 +67,7 @@ function noteRecord(endpoint: Endpoint, count: number, findings: Findings): void
   };
   const { bits } = toState(state);
   const generation = endpoint.generation % 2 ** 24;
-  // Whoever vacates adds to the generation, and changes the final state behind it.
+  // Whoever vacates adds to the generation, and changes the final state after it.
   const isUnderWay = name === "closed" && (bits + 1) % 2 ** 24 === generation;
   const isOdd = bits !== generation && !isUnderWay;
   if (isOdd && name !== "failed" && !name.startsWith("invalid")) {
@@ -104,7 +104,7 @@ function noteReserved(
   findings.note(fact, { offset: first, ...spot }, clause);
 }
 
-/** Where the areas lie, and what lies between and behind them. */
+/** Where the areas lie, and what lies between and after them. */
 function notePlaces(
   bytes: Uint8Array,
   header: Header,
@@ -219,7 +219,7 @@ export function lookAtSegment(
       if (property !== undefined) channel.property = property;
     }
   }
-  // Behind the channels: what still stands in a ring comes before its owner's state.
+  // After the channels: what still stands in a ring comes before its owner's state.
   // [pipe.first_answer]
   for (const { index, offset, state, state_name } of endpoints) {
     if (nameOf("endpoint_state", state & limitOf("state_mask")) !== undefined) continue;
@@ -324,7 +324,7 @@ function checkCounts(
   findings.fault("segment.table", fact, at("channel_count"));
 }
 
-/** The records that are there, of those that the header states. */
+/** The records that the header states and that the memory has. */
 function readEndpoints(bytes: Uint8Array, header: Header): Endpoint[] {
   const count = Math.min(header.endpoint_count ?? 0, limitOf("endpoint_count_max"));
   const endpoints: Endpoint[] = [];

@@ -61,7 +61,7 @@ fn perform(role: Role) !void {
     try port.end();
 }
 
-/// The fault or the reason behind the error, otherwise the error's own code.
+/// The fault or the reason that the error reports, otherwise the error's own code.
 fn codeOf(err: anyerror) u32 {
     return @backingInt(port.reason() orelse millrace.reasonOf(err) orelse .peer_failed);
 }

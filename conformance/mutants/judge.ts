@@ -94,7 +94,7 @@ function wordsOf({ clause, fault, equivalent }: Mutant, fate: Fate): string {
   }
 }
 
-/** Of those that can be seen, so many must be caught. */
+/** Of the mutants that can be seen, the share that must be caught. */
 const LEAST = 0.95;
 
 /** The last line, and whether all is well: enough are caught, and none by another clause. */

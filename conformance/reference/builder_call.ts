@@ -74,7 +74,7 @@ export function answers(items: Item[], reports: string[] = []): Expectation {
 /** Where the first frame begins in the ring to endpoint 1. */
 export const FIRST_AT = port().channels[0]!.data;
 
-/** The peer writes frames behind those that are there, at `from`. */
+/** The peer writes frames after those that are there, at `from`. */
 export function sends(frames: FramePlan[], from = 0): Operation {
   const { channels: [ring] } = port();
   const bytes = frames.flatMap((each) => [...buildFrame(each)]);

@@ -191,7 +191,7 @@ export interface PropertyPlan {
   states?: number[];
   records?: RecordPlan[];
   channel?: Partial<ChannelPlan>;
-  /** Channels before and behind it. */
+  /** Channels before and after it. */
   before?: ChannelPlan[];
   behind?: ChannelPlan[];
   version?: number;

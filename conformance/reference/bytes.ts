@@ -35,7 +35,7 @@ export function fromHex(hex: string): Uint8Array {
   return bytes;
 }
 
-/** Turns bytes into hexadecimal, a space between two, two behind every eighth. */
+/** Turns bytes into hexadecimal, a space between two, two after every eighth. */
 export function toHex(bytes: Uint8Array): string {
   let text = "";
   for (let index = 0; index < bytes.length; index++) {
@@ -56,7 +56,7 @@ export function toImage(bytes: Uint8Array): Image {
   return { size: bytes.length, bytes: runs };
 }
 
-/** The memory that an image describes; what lies behind its size is cut off. */
+/** The memory that an image describes; what lies after its size is cut off. */
 export function fromImage({ size, bytes }: Image): Uint8Array {
   const memory = new Uint8Array(size);
   for (const { offset, hex } of bytes) {
@@ -65,7 +65,7 @@ export function fromImage({ size, bytes }: Image): Uint8Array {
   return memory;
 }
 
-/** All pieces, one behind the other. */
+/** All pieces, one after the other. */
 export function concat(pieces: readonly Uint8Array[]): Uint8Array {
   const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

@@ -33,7 +33,7 @@ export interface MessageCase {
   codec: number;
   tag: number;
   hex?: string;
-  /** So many bytes: 00 01 02 and so on, 00 behind ff. */
+  /** So many bytes: 00 01 02 and so on, 00 after ff. */
   count?: number;
   text?: string;
   json?: unknown;
@@ -87,7 +87,7 @@ export type Operation =
   | { release: true }
   /** Without waiting; or, with `wait`, for a few milliseconds. */
   | { write: Payload; wait?: true }
-  /** Goes on with the write to a mailbox that timed out behind its first part. */
+  /** Goes on with the write to a mailbox that timed out after its first part. */
   | { resume: true }
   /** Claims, fills and finishes or abandons; nothing is visible before `publish`. */
   | { claim: Payload; size: number; abandon?: boolean }

@@ -131,7 +131,7 @@ export class RingTaker {
       this.#pad = extent;
       return undefined;
     }
-    // A claim may be finished smaller than the pad before it; no case does that behind a pad.
+    // A claim may be finished smaller than the pad before it; no case does that after a pad.
     expect(extent > this.#pad, "ring.pad", "a pad stands where the next frame would have fitted");
     this.#pad = 0;
     expect(extent <= capacity / 2, "frame.extent", "a frame is above half the capacity");

@@ -56,7 +56,7 @@ export interface Segment {
 }
 
 /**
- * A frame as a case states it; what is left out is 0, and `size` that of all that stands behind
+ * A frame as a case states it; what is left out is 0, and `size` that of all that stands after
  * the header.
  */
 export interface FramePlan {
@@ -203,7 +203,7 @@ export function extentOf(size: number): number {
 }
 
 /**
- * Puts frames into a ring one behind the other, from a position on, and stores `tail`. The bytes go
+ * Puts frames into a ring one after the other, from a position on, and stores `tail`. The bytes go
  * around the end of the byte area wherever it comes: pads are up to the caller. Returns where each
  * frame begins in the segment.
  */

@@ -208,7 +208,7 @@ export async function runCase(
   testee: Testee,
 ): Promise<Outcome> {
   const opened = await testee.open(setting, image);
-  // Not behind an error: what broke down cannot close, and would only say something else.
+  // Not after an error: what broke down cannot close, and would only say something else.
   const outcome = await runOpened(opened, setting, image, expect);
   await opened.drop();
   return outcome;

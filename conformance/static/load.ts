@@ -70,7 +70,7 @@ export function resolve(entry: Case, cases: Map<string, Case>): Resolved {
   return { id, mayDecline, setting, memory, expect };
 }
 
-/** A copy of what a valid case states, but for its name and what must come. */
+/** A copy of what a valid case states, except its name and what must come. */
 function settingOf(entry: ValidCase): Setting {
   const { id: _, about: __, clauses: ___, may_decline: ____, expect: _____, ...setting } = entry;
   return structuredClone(setting);

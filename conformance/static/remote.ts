@@ -1,5 +1,5 @@
 /**
- * A testee behind a connection, as the static cases need it.
+ * A testee at a connection, as the static cases need it.
  *
  * @module
  */
@@ -82,7 +82,7 @@ export function openingOf(setting: Omit<Setting, "image">): Opening {
   };
 }
 
-/** The memory behind a handle of carrier `bytes`. */
+/** The memory of a handle of carrier `bytes`. */
 export class RemoteMemory implements PeerMemory {
   readonly #connection: Connection;
   readonly #handle: number;

@@ -104,7 +104,7 @@ export function chunks(...sizes: number[]): string[] {
 export const END: string = frame({ kind: kindOf("end") });
 export const CLOSED: string = frame({ kind: CLOSE });
 
-/** The position behind so many bytes. */
+/** The position after so many bytes. */
 export function at(size: number): number {
   return after(START, size);
 }
@@ -170,5 +170,5 @@ export function field(
   return { operation, at, structure, field: name, hex: toHex(little(value, size)) };
 }
 
-/** Where the frames begin behind a preface. */
+/** Where the frames begin after a preface. */
 export const BEHIND: number = sizeOf("stream_preface");

@@ -47,7 +47,7 @@ export interface Taken {
    * with `none`, nothing may be told.
    */
   credit?: number | "none";
-  /** Whether the byte stream ends behind it. */
+  /** Whether the byte stream ends after it. */
   ends?: true;
 }
 
@@ -58,7 +58,7 @@ export type Change = BytesChange | { member: string; value: unknown };
 
 /**
  * A field of a structure that begins at byte `at` of what arrives in an operation; `payload` is
- * what stands behind a frame's header.
+ * what stands after a frame's header.
  */
 interface BytesChange {
   operation: number;

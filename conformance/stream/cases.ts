@@ -12,7 +12,7 @@ import { stated, type StreamCases, take, taken, text, upTo } from "./builder.ts"
 import type { StreamCase } from "./case.ts";
 import { CLOSE, CREDIT, FAIL } from "./taker.ts";
 
-/** Where the frame behind "hi" begins. */
+/** Where the frame after "hi" begins. */
 const SECOND = BEHIND + 32;
 
 export function arrivalCases(cases: StreamCases): void {

@@ -19,7 +19,7 @@ export interface StreamEndpoint {
   post(payload: Payload): Result;
   end(): Result;
   close(): Result;
-  /** All that there is to be sent, and whether the byte stream ends behind it. */
+  /** All that there is to be sent, and whether the byte stream ends after it. */
   take(): Promise<{ bytes: Uint8Array; ends: boolean }>;
 }
 

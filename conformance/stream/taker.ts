@@ -235,7 +235,7 @@ export class StreamPeer {
   }
 }
 
-/** A position so many bytes behind another one. */
+/** A position so many bytes after another one. */
 export function after(position: number, size: number): number {
   return (position + size) % 2 ** 32;
 }

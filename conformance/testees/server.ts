@@ -71,16 +71,16 @@ export interface Calling {
   run(task: TreeTask, timeoutMs: number): MaybePromise<Ran>;
 }
 
-/** A port, behind this interface. */
+/** A port, by this interface. */
 export interface Adapter {
   hello: Hello;
   /** Opens memory of the testee's own, or handed over. */
   open(memory: Uint8Array, opening: Opening): Session | undefined;
-  /** Opens a file, where there are such. */
+  /** Opens a file, if the testee offers files. */
   openFile?(path: string, opening: Opening): Session | undefined;
   /** The bytes of a file as memory, which others see. */
   mapFile?(path: string): Uint8Array;
-  /** Opens a side of a stream, where there are such. */
+  /** Opens a side of a stream, if the testee offers streams. */
   openStream?(transport: Transport, opening: Opening): Promise<Session>;
   /** What an error says, `refused` for a mistake of the caller; nothing where it is neither. */
   failureOf(error: unknown): Failed | "refused" | undefined;

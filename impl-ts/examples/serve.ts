@@ -29,7 +29,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /**
  * Serves all of them, their scripts bundled whenever they are asked for: whoever changes one loads
- * the page again. Call `stopBundler` behind it.
+ * the page again. Call `stopBundler` after it.
  */
 export function serveExamples(port = 0): Deno.HttpServer<Deno.NetAddr> {
   const options = { hostname: "127.0.0.1", port, onListen() {} };

@@ -50,7 +50,7 @@ const KINDS: Kind[] = [
     executablePath: await findFirefox(),
     launch: {
       browser: "firefox",
-      // Without a sound card its contexts never run, but for this one, which it tests itself with.
+      // Without a sound card its contexts never run, except this one, which it tests itself with.
       extraPrefsFirefox: { "media.cubeb.force_mock_context": true },
     },
   },

@@ -10,7 +10,7 @@ import type { ConsoleMessage, Page } from "puppeteer-core";
 interface Example {
   name: string;
   test: (page: Page, root: string) => Promise<void>;
-  /** Takes 5 s of a processor: in one browser alone, but for `--all`. */
+  /** Takes 5 s of a processor: in one browser alone, unless with `--all`. */
   isLong?: boolean;
 }
 

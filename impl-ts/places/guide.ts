@@ -3,7 +3,7 @@
  *
  * A block of TypeScript whose first line is `// main.ts`, `// worker.ts` or the like is that file
  * of the program of its section; any other one is a program of its own. What a program must print
- * stands in the comments behind its calls of `console.log`: `// 1, then 2` are two lines.
+ * stands in the comments after its calls of `console.log`: `// 1, then 2` are two lines.
  *
  * A block of differences, whose first line names a file of the first program of its page, makes a
  * variant of that program, which prints the same.

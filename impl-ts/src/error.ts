@@ -318,7 +318,7 @@ export type OverflowError = MillraceError & { readonly name: "OverflowError" };
 
 /**
  * The deadline passed before the call could be done: code `wait.timeout`. The message is not sent.
- * Of those of a `writeMany`, the first ones are: `written` of the writer says how many.
+ * Of the messages of a `writeMany`, the first are sent: `written` of the writer says how many.
  *
  * @example
  * ```ts

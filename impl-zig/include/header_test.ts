@@ -13,7 +13,7 @@ function names(folder: string, pattern: RegExp): string[] {
     .filter((name) => pattern.test(name)).sort();
 }
 
-/** Their texts, behind one another. */
+/** Their texts, after one another. */
 function texts(folder: string, files: string[]): string {
   return files.map((name) => Deno.readTextFileSync(`${ROOT}${folder}/${name}`)).join("\n");
 }

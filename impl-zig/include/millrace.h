@@ -220,7 +220,7 @@ enum {
   MILLRACE_REASON_CALL_ENDED = 122,
   /* More items came than were allowed, or items where one result was asked for. */
   MILLRACE_REASON_CALL_ITEMS = 123,
-  /* The inbox is full, and the answer stands behind other messages. */
+  /* The inbox is full, and the answer stands after other messages. */
   MILLRACE_REASON_CALL_INBOX = 124,
   /* The channel is no property, or its areas or ends are not those of one. */
   MILLRACE_REASON_PROPERTY_CHANNEL = 128,

@@ -49,7 +49,7 @@ typedef struct millrace_value {
 
 /* The error of a method. */
 typedef struct millrace_failure {
-  const void *name; /* text, without a zero behind it, and so is the next */
+  const void *name; /* text, without a zero after it, and so is the next */
   size_t name_size;
   const void *text;
   size_t text_size;
@@ -103,19 +103,19 @@ int32_t millrace_calls_read(millrace_calls *calls, void *storage, size_t capacit
 
 /* Serves the calls that come, and lends the next frame of a plain message where it lies, as
    millrace_port_peek; calls are never lent. Until millrace_calls_release nothing is served, and
-   what reads, calls, or waits for an answer is MILLRACE_INVALID; so it is behind a frame that is
-   not the last of its message, but for the next peek [call.whole_first]. MILLRACE_INVALID from
+   what reads, calls, or waits for an answer is MILLRACE_INVALID; so it is after a frame that is
+   not the last of its message, except for the next peek [call.whole_first]. MILLRACE_INVALID from
    within a handler. */
 int32_t millrace_calls_peek(millrace_calls *calls, int32_t timeout_ms, millrace_message *message);
 
 /* Gives the lent frame back. MILLRACE_INVALID where none is lent. */
 int32_t millrace_calls_release(millrace_calls *calls);
 
-/* Writes a plain message, as millrace_port_write, behind the answers that have no room yet. */
+/* Writes a plain message, as millrace_port_write, after the answers that have no room yet. */
 int32_t millrace_calls_write(millrace_calls *calls, const void *payload, size_t size,
                              uint32_t codec, uint32_t tag, int32_t timeout_ms);
 
-/* Ends the outgoing stream, as millrace_port_end, behind the answers that have no room yet: it
+/* Ends the outgoing stream, as millrace_port_end, after the answers that have no room yet: it
    waits for that. From then on nobody is called, and what is served is told [call.told]. */
 int32_t millrace_calls_end(millrace_calls *calls, int32_t timeout_ms);
 
@@ -139,7 +139,7 @@ int32_t millrace_call_begin(millrace_calls *calls, const char *name, const millr
                             size_t *begun);
 
 /* The same where the result comes in pieces: millrace_call_next gives them, and then
-   millrace_call_finish the result. A caller that takes none lets its callee wait behind 16
+   millrace_call_finish the result. A caller that takes none lets its callee wait after 16
    [call.window]. */
 int32_t millrace_call_begin_items(millrace_calls *calls, const char *name,
                                   const millrace_value *values, size_t count, int32_t timeout_ms,
@@ -147,14 +147,14 @@ int32_t millrace_call_begin_items(millrace_calls *calls, const char *name,
 
 /* Waits for the next piece of a call that was begun so, and serves meanwhile. The item is valid
    until another call through the same object has a result or an item. MILLRACE_NOTHING where there
-   is none yet; MILLRACE_END behind the last, when millrace_call_finish has the result at once: both
+   is none yet; MILLRACE_END after the last, when millrace_call_finish has the result at once: both
    end nothing. All else is as with that. */
 int32_t millrace_call_next(millrace_calls *calls, size_t begun, int32_t timeout_ms,
                            millrace_token *token, millrace_value *item);
 
 /* Waits for the result of a call that was begun, and serves meanwhile. MILLRACE_NOTHING where there
    is none yet, which ends nothing: ask again. Neither do -MILLRACE_REASON_WAIT_FORBIDDEN and
-   MILLRACE_NO_RESOURCES. Behind anything else the call has ended, as millrace_call says, and its
+   MILLRACE_NO_RESOURCES. After anything else the call has ended, as millrace_call says, and its
    number means nothing any more. MILLRACE_INVALID where no call that is under way, or that was not
    finished, has the number, and where it is waited for already. */
 int32_t millrace_call_finish(millrace_calls *calls, size_t begun, int32_t timeout_ms,
@@ -210,7 +210,7 @@ int32_t millrace_serve_cancelled(millrace_calls *calls, size_t serving);
 /* Makes the token of a call that is served: it is cancelled when millrace_serve_cancelled says so.
    A method gives it to the calls that it makes itself, so that they are given up as well, and to
    the threads that work for it, which ask it. A handler that returns
-   -MILLRACE_REASON_WAIT_ABORTED answers with call.cancelled then. Behind the answer the token says
+   -MILLRACE_REASON_WAIT_ABORTED answers with call.cancelled then. After the answer the token says
    no more; it is the caller's until it is left. */
 int32_t millrace_serve_token(millrace_calls *calls, size_t serving, millrace_token *token);
 

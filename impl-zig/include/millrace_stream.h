@@ -7,12 +7,12 @@
  * _PIPE_FAILED, such as _STREAM_MAGIC, _FRAME_SIZE, or _PEER_LOST where the peer's bytes have ended
  * without a close.
  *
- * There is no thread behind it: the calls of the port do the work. A thread that is in none takes
+ * It has no thread of its own: the calls of the port do the work. A thread that is in none takes
  * nothing in, and lets its peer wait. A call with a timeout goes on until the system has taken what
  * it wrote. Whoever only tries, or has an event loop, calls millrace_stream_pump.
  *
  * Calls: millrace_calls_attach gives such a port calls, as any other; see millrace_call.h. With an
- * event loop, millrace_calls_read without time serves what has come, behind each
+ * event loop, millrace_calls_read without time serves what has come, after each
  * millrace_stream_pump.
  */
 #ifndef MILLRACE_STREAM_H

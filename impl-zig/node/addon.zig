@@ -147,7 +147,7 @@ const calls = struct {
         var status: linux.Statx = undefined;
         const found = statx(fd.number, "", linux.AT.EMPTY_PATH, &status);
         if (linux.errno(found) != .SUCCESS) return method.give(env, found);
-        // A touch of what lies behind the end would end the process.
+        // A touch of what lies after the end would end the process.
         if (size == 0 or size > status.size) return error.NoSuchBytes;
         var errno: linux.E = .SUCCESS;
         const mapping = Mapping.create(fd.number, size, &errno) orelse {

@@ -6,7 +6,7 @@ const napi = @import("napi.zig");
 const assert = std.debug.assert;
 
 /// Held by its handle, by its buffer, and by each sleep on a word of it. All of them let go on the
-/// thread of the environment; behind the last, nothing is mapped any more.
+/// thread of the environment; after the last, nothing is mapped any more.
 pub const Mapping = struct {
     address: usize,
     size: usize,

@@ -71,7 +71,7 @@ pub const Sleepers = struct {
             _ = napi.napi_release_threadsafe_function(sleepers.teller, .abort);
             return null;
         }
-        // Behind that of the teller, so that it runs before it: the thread must not tell then.
+        // After that of the teller, so that it runs before it: the thread must not tell then.
         _ = napi.napi_add_env_cleanup_hook(env, end, sleepers);
         return sleepers;
     }

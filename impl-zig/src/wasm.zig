@@ -314,7 +314,7 @@ export fn millrace_notify(address: u32) i32 {
         : .{ .memory = true });
 }
 
-/// Returns the reason code behind the last status of -65 (`peer.failed`) or -81 (`pipe.failed`), as
+/// Returns the reason code of the last status of -65 (`peer.failed`) or -81 (`pipe.failed`), as
 /// it stood there; 0 where there was none.
 export fn millrace_port_reason(object: u32) u32 {
     const port = portOf(object) orelse return 0;

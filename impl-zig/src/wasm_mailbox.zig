@@ -2,7 +2,7 @@
 //! What it imports and what a status means is told in `wasm.zig`; a module of its own, because who
 //! uses the one rarely needs the other.
 //!
-//! Its data lie behind those of `millrace.wasm`, so that both may have one memory: what the host
+//! Its data lie after those of `millrace.wasm`, so that both may have one memory: what the host
 //! shares then begins at the larger of the two heap bases.
 //!
 //! A side is an object of `millrace_mailbox_size()` bytes that the host sets aside, at a multiple

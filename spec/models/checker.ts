@@ -68,7 +68,7 @@ int compress(char *, int) FAST;
 // than 4 KiB a search takes a third less of a processor. Only glibc knows the name.
 const HUGE_PAGES = { GLIBC_TUNABLES: "glibc.malloc.hugetlb=1" };
 
-/** The checker of one model. `work` gets its search; the checker is gone behind it. */
+/** The checker of one model. `work` gets its search; the checker is gone after it. */
 export async function withChecker<T>(
   file: string,
   defines: string[],

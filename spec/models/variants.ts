@@ -5,7 +5,7 @@
  *
  * The united model holds every process of every variant, each text once. Which variant is searched
  * is decided when `init` starts the processes, by the environment; nothing else is added, so that
- * the states are those of the variant alone, but for the steps of that choice.
+ * the states are those of the variant alone, except the steps of that choice.
  *
  * @module
  */
@@ -65,7 +65,7 @@ export function unite(texts: readonly string[]): Union[] {
 class Shared {
   /** By what tells them apart: the name and the text. */
   readonly #names: Map<string, string> = new Map();
-  /** By the new name, in an order in which each stands behind what it calls. */
+  /** By the new name, in an order in which each stands after what it calls. */
   readonly texts: Map<string, string> = new Map();
 
   resolve({ declarations, parts, init }: Parts): Resolved {

@@ -121,7 +121,7 @@ async function startPlayer(place: Place): Promise<Player> {
   const { Worker } = coincident() as unknown as { Worker: new (url: string) => Coincident };
   const worker = new Worker(place.moduleUrl("coincident_worker"));
   worker.proxy.answer = (value) => value;
-  // Orders and reports go beside the library: the first call shall be one of those that count.
+  // Orders and reports go beside the library: the first call shall be one that counts.
   const next = () =>
     new Promise<Report>((resolve, reject) => {
       worker.onmessage = ({ data }: MessageEvent<Note>) => {

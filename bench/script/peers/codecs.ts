@@ -65,7 +65,7 @@ function playAlone<Encoded>(codec: ValueCodec<Encoded>, { scenario }: Order): Re
 }
 
 /**
- * The floor of those who send text: stringify, encode into shared memory, copy out of it, decode,
+ * The floor of peers that send text: stringify, encode into shared memory, copy out of it, decode,
  * parse; of text, the three between.
  */
 function playSteps({ scenario }: Order): Report {
@@ -89,7 +89,7 @@ function playSteps({ scenario }: Order): Report {
   return reportOf(meter, undefined);
 }
 
-/** The floor of those who copy: one thread copies the payload into shared memory and out. */
+/** The floor of peers that copy: one thread copies the payload into shared memory and out. */
 function playCopies({ scenario }: Order): Report {
   const { size } = scenario;
   const ring = new Uint8Array(new SharedArrayBuffer(Math.max(RING_SIZE, size)));

@@ -1,5 +1,5 @@
 /**
- * The floors of those who block: words, and frames of bytes, that go from thread to thread with
+ * The floors of peers that block: words, and frames of bytes, that go from thread to thread with
  * nothing around them.
  *
  * @module
@@ -22,7 +22,7 @@ const spinning: Peer = {
   open: (order: Order) => new SpinningWord(order),
 };
 
-/** The floor of those who sleep: the same by `Atomics.wait` and `notify`. */
+/** The floor of peers that sleep: the same by `Atomics.wait` and `notify`. */
 const sleeping: Peer = {
   decline({ name, ends, wait, size }) {
     if (name !== "echo" && name !== "idle") return "no message, only a word there and back";
@@ -104,7 +104,7 @@ class SleepingWord extends Word implements BlockingEnd {
 }
 
 /**
- * The floor of those who frame bytes: the least that a ring of frames does, with sleepers that are
+ * The floor of peers that frame bytes: the least that a ring of frames does, with sleepers that are
  * looked for, but never there. No pipe, no state, no error, one size of message, no wait that ends.
  * What is left are a header, a copy in and out, and five accesses that are atomic for each message.
  */
@@ -212,7 +212,7 @@ function look(words: Int32Array, word: number, looks: number): number {
 }
 
 /**
- * The floor of those who send JSON as text: each end makes the text of what it sends, and parses
+ * The floor of peers that send JSON as text: each end makes the text of what it sends, and parses
  * the text of what it gets, which it has already. Only a word, or a count, goes from thread to
  * thread. Whoever sends text cannot be faster, however it does so.
  */

@@ -112,7 +112,7 @@ export class Answered {
     this.#control = control;
   }
 
-  /** To be called behind each answer. Returns whether it was the last one. */
+  /** To be called after each answer. Returns whether it was the last one. */
   countAnswer(): boolean {
     const { total } = this.#control;
     const begins = total < 0 && !this.#begun;

@@ -81,7 +81,7 @@ async function serve(end: End, order: Order, control: Control): Promise<Report> 
   let count = 0;
   /** When the first was there, and the last done: variables of a closure would be new numbers. */
   const times = new Float64Array(2);
-  /** Serves one message; false behind the last. */
+  /** Serves one message; false after the last. */
   const take = (number: number): boolean => {
     const arrived = performance.now();
     check(number, count);

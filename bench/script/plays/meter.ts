@@ -188,7 +188,7 @@ async function serve(
     const isDone = new Promise<void>((resolve) => done = resolve);
     if (burst > 0) control.taken = burst;
     await isDone;
-    await nextTurn(); // behind the end of its service
+    await nextTurn(); // after the end of its service
   }
   metered.onmessage = null;
   const { incoming } = reading.snapshot();

@@ -44,7 +44,7 @@ export function playOf({ name, fresh }: Scenario): PlayRole {
 const SETTLE_MS = 400;
 const SETTLE_DURATIONS = 10;
 
-/** Plays a role of `idle`. What is not idle is left out: `b` begins before, and ends behind `a`. */
+/** Plays a role of `idle`. What is not idle is left out: `b` begins before, and ends after `a`. */
 export async function playIdle(end: End, order: Order, place: Place): Promise<Report> {
   const { scenario, role } = order;
   const control = new Control(order.control);

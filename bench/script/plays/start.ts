@@ -39,7 +39,7 @@ export async function playStart(peer: string, scenario: Scenario, place: Place):
   return { count: 1, elapsed_ns: Math.round(sum * 1e6), parts: Object.fromEntries(parts) };
 }
 
-/** Each in a worker of its own, one behind the other. */
+/** Each in a worker of its own, one after the other. */
 async function timeWorkers(
   order: Omit<StartOrder, "what">,
   verbs: readonly Verb[],

@@ -187,7 +187,7 @@ async function sendBursts(end: End, { scenario }: Order, control: Control): Prom
   return latency === undefined ? report : { ...report, latency };
 }
 
-/** Role `b` of bursts: answers behind each of them. */
+/** Role `b` of bursts: answers after each of them. */
 async function confirm(end: End, { scenario }: Order, control: Control): Promise<Report> {
   const size = scenario.burst as number;
   let count = 0;

@@ -70,7 +70,7 @@ class Memory:
     Python's standard library has no atomic operation on shared memory. What stands here works
     with a peer that is played, and not with one that runs at the same time (README, Memory order).
 
-    `address` says how far behind a multiple of 128 the memory begins; that of `mmap` has 0.
+    `address` says how far after a multiple of 128 the memory begins; that of `mmap` has 0.
     """
 
     def __init__(self, view: memoryview, address: int = 0):

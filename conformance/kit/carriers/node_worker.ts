@@ -1,5 +1,5 @@
 /**
- * Gives a worker of Node what those of the web have, for the script that is loaded behind it.
+ * Gives a worker of Node what those of the web have, for the script that is loaded after it.
  *
  * @module
  */

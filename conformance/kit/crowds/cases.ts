@@ -15,7 +15,7 @@ import { answersCase, crowdCase } from "./level.ts";
 
 // Live runs of a crowd: one testee writes a property or a fanout, and several others read it at
 // the same time. What is written are the messages of a seed, so that the kit knows what stands
-// behind every version and every tag that a reader reports.
+// after every version and every tag that a reader reports.
 
 /** One live run, for a writer and any number of readers. */
 export interface CrowdPlan {
@@ -205,7 +205,7 @@ export const STARTED: Uint8Array = new TextEncoder().encode("of a writer before"
 function indexOf(version: number, start: number): number {
   if (version === 0) return Infinity;
   const distance = (version - start) >>> 0;
-  // Behind 2^32 - 1 comes 4.
+  // After 2^32 - 1 comes 4.
   return version < start ? distance - 1 - AROUND : distance - 1;
 }
 

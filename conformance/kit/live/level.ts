@@ -106,7 +106,7 @@ export function limitOf(capacity: number): number {
   return SIZE_MAX * capacity + 64;
 }
 
-/** What is wrong with what each testee reports, but for the one that was killed. */
+/** What is wrong with what each testee reports, except the testee that was killed. */
 export function judgeParts(
   plan: LivePlan,
   rans: readonly (Ran | undefined)[],

@@ -63,7 +63,7 @@ const LOOKS: Record<WatchOrder["look"], (watch: Watch) => Seen | undefined> = {
 
   /**
    * From when the header is locked on: whether there is a moment at which neither that nor the
-   * record behind it is. One call asks for both, for endpoint 0.
+   * record after it is. One call asks for both, for endpoint 0.
    */
   header({ fd, until }) {
     const size = HEADER_SIZE + RECORD_SIZE;

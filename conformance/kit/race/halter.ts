@@ -1,5 +1,5 @@
 /**
- * Halts another process right behind an instruction that touches a word of its memory: what the
+ * Halts another process right after an instruction that touches a word of its memory: what the
  * kit's second thread does then stands between two accesses of the testee, however close they are.
  * By `ptrace` and the debug registers of x86-64, in Linux.
  *
@@ -110,7 +110,7 @@ export class Halter {
       return undefined;
     }
     if (this.#unwatched.has(thread)) {
-      // The thread that has mapped the file touches it behind this call. Another one may be heard
+      // The thread that has mapped the file touches it after this call. Another one may be heard
       // before it.
       this.#address ??= mappingIn(this.#pid, this.#path);
       if (this.#address !== undefined) this.#set(thread, this.#address);
@@ -201,7 +201,7 @@ function* processesOf(group: number): Generator<number> {
   for (const { name } of Deno.readDirSync("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid) || pid === group) continue;
-    // Behind the name, which may hold anything: state, parent, group.
+    // After the name, which may hold anything: state, parent, group.
     const fields = read(`/proc/${pid}/stat`).split(") ").at(-1)!.split(" ");
     if (Number(fields[2]) === group) yield pid;
   }

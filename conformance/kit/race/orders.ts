@@ -91,7 +91,7 @@ const [FIRST, LAST] = [1, 2];
 const ROUNDS = 64;
 
 /**
- * Follows until all messages have come, or it is stopped. Behind the three numbers of the flaw, or
+ * Follows until all messages have come, or it is stopped. After the three numbers of the flaw, or
  * three of 0, come the messages of which the ring showed a part at some time, and not the rest.
  */
 function follow(order: Follow, words: Int32Array, clock: Clock): number[] {
@@ -272,7 +272,7 @@ export type Step =
   | { fill: { from: number; to: number; value: number } };
 
 /**
- * Stores the values of words in turn, over and over: `index` and so many words behind it, each so
+ * Stores the values of words in turn, over and over: `index` and so many words after it, each so
  * many further on. With `feed` it publishes what stands in the ring, units of equal size, so many
  * bytes ahead of `head`; with `wrong`, so many more first, and at once the right number again.
  */
@@ -304,7 +304,7 @@ interface Toggle {
 /** Looks whether words are there as soon as another is. Gives the first that is not, or -1. */
 interface Formed {
   do: "formed";
-  /** It looks for the first time behind so long a sleep; from then on all the time. */
+  /** It looks for the first time after so long a sleep; from then on all the time. */
   afterUs: number;
   ready: Store;
   words: Store[];

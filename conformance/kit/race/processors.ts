@@ -44,8 +44,8 @@ export function setApart(others: readonly number[]): () => void {
 }
 
 /**
- * The threads of a process; without one, those of this process but for the calling one, which in a
- * test is not the first.
+ * The threads of a process; without one, all threads of this process except the calling one, which
+ * in a test is not the first.
  */
 export function threadsOf(process?: number): number[] {
   try {

@@ -56,7 +56,7 @@ export class Racer {
     this.#start = start;
   }
 
-  /** Has an order carried out, behind the one before. */
+  /** Has an order carried out, after the one before. */
   race(order: Order, memory: RaceMemory): Race {
     const thread = this.#thread ??= this.#start();
     const stop = new Int32Array(new SharedArrayBuffer(4));

@@ -1,5 +1,5 @@
 /**
- * The thread behind `racer.ts`.
+ * The thread of `racer.ts`.
  *
  * @module
  */

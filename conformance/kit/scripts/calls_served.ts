@@ -235,7 +235,7 @@ async function withFills(
         const got = await stage.session.write({ hex: "00".repeat(16) }, false);
         stage.port.expect(got, "ok", "write");
       }
-      // Takes what is there behind those.
+      // Takes what is there after those.
       await play(stage, async () => (await takenBehind(stage)).slice(used / 32));
     });
   }
@@ -371,7 +371,7 @@ async function piecesUnread(arena: Arena): Promise<void> {
     const last = items.pop();
     const must = items.map((_, index) => returns(1 + MORE, { json: index }));
     stage.port.expect(drained(items), drained(must), "[call.window] the items before the answer");
-    // One that has no room may come behind those that are there.
+    // One that has no room may come after those that are there.
     const most = Math.floor(SMALL / ITEM_EXTENT) + 1;
     const text = `[call.next_item] ${items.length} items came, and ${most} at most have room`;
     stage.demand(items.length <= most, text);

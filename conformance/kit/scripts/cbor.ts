@@ -49,7 +49,7 @@ const CAPACITY = 8192;
 /** Messages that are published at once. */
 const AT_ONCE = 16;
 const LOST: Item = { report: "message.codec" };
-/** Behind every payload: what is lost costs that message alone. */
+/** After every payload: what is lost costs that message alone. */
 const NEXT = text("next");
 const SEED = 5;
 const COUNT = 240;

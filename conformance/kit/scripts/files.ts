@@ -211,7 +211,7 @@ export class FilePlace {
   /**
    * Makes it take some tenths of a microsecond more for each listener, from when a name is there
    * until the call that gave it returns: the system tells each of them first. What somebody does
-   * too late, behind that call, is then seen.
+   * too late, after that call, is then seen.
    */
   slowNames(): void {
     for (let count = 0; count < LISTENERS; count++) {

@@ -321,7 +321,7 @@ async function flip(
     const turn = { index, values: [both.at(first)!, both.at(first - 1)!] };
     Atomics.store(watch.field.words(), index, turn.values[0]!);
     const move = { word: 0, ...change !== undefined && { at: change }, steps: [{ turn }] };
-    // Whoever takes the wrong cursor for a right one finds frames behind the last.
+    // Whoever takes the wrong cursor for a right one finds frames after the last.
     const count = at === undefined ? 6 : 3;
     const reading = () => watch.session.readMany(count, way.waitMs, way.wait);
     const plan = { words: [index], moves: [move] };
@@ -335,7 +335,7 @@ async function flip(
   return loads;
 }
 
-/** Publishes and closes behind one of the loads of a word in a call. */
+/** Publishes and closes after one of the loads of a word in a call. */
 async function finalState(
   arena: Arena,
   memory: Pipe,
@@ -627,7 +627,7 @@ async function roomAtEachLoad(arena: Arena): Promise<void> {
 }
 
 /**
- * Closes behind some load of the reader's state, and gives room behind the next one, which shows
+ * Closes after some load of the reader's state, and gives room after the next one, which shows
  * that it is closed: nobody may write then, however little was looked at since. The halts are
  * counted: what a load gave cannot be seen any more when the kit is at it.
  */

@@ -190,7 +190,7 @@ async function writerClosed(
   await MailboxWatch.with(arena, "mailbox_writer", CAPACITY, async (watch) => {
     watch.step = `closed at access ${at} of word ${index}: `;
     const signal = wordOf("signal");
-    // What is written when the part was handed over is a close behind it.
+    // What is written when the part was handed over is a close after it.
     const move: Move = {
       word: 0,
       at,
@@ -365,7 +365,7 @@ function scriptFanout(
   return halted({ id: `scripted/${id}`, about, clauses, role, noun: "fanout", play });
 }
 
-/** Marks the reader at its first access to a word of the message, `at` bytes behind its header. */
+/** Marks the reader at its first access to a word of the message, `at` bytes after its header. */
 async function held(arena: Arena, at: number, waitMs: number): Promise<void> {
   const plan = fanout({ capacity: FANOUT_CAPACITY, endpoints: 2, states: STATES });
   await FanoutWatch.with(arena, "fanout_reader", plan, async (fanout) => {

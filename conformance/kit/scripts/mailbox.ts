@@ -292,7 +292,7 @@ export class MailboxWatch {
     Atomics.store(this.field.words(), wordOf("signal"), 1);
   }
 
-  /** The same but for `signal`. */
+  /** Does everything that `put` does, except to set `signal`. */
   prepare(part: Uint8Array, index = 0, count = 1): void {
     this.area().set(part);
     const words = this.field.words();

@@ -206,7 +206,7 @@ export class FanoutWatch {
     return recordOf(this.plan, reader) + fieldOf("fanout_reader", name).offset >> 2;
   }
 
-  /** Index of the word of the byte area so many bytes behind its beginning. */
+  /** Index of the word of the byte area so many bytes after its beginning. */
   area(offset: number): number {
     return this.plan.data + offset >> 2;
   }
@@ -219,7 +219,7 @@ export class FanoutWatch {
     Atomics.store(this.watch.field.words(), index, value | 0);
   }
 
-  /** Places frames from a position on, without publishing them; returns the position behind. */
+  /** Places frames from a position on, without publishing them; returns the position after. */
   place(position: number, ...frames: FramePlan[]): number {
     for (const frame of frames) {
       const bytes = buildFrame(frame);
@@ -485,7 +485,7 @@ async function raceFloor(arena: Arena): Promise<void> {
     for (let lap = 0; lap < LAPS; lap++) {
       for (let index = 0; index < 4; index++) {
         const payload = pattern(EXTENT - OVERHEAD, 4 * lap + index);
-        // Behind its beginning too, the message that stands there is another one.
+        // After its beginning too, the message that stands there is another one.
         const steps = [{ while: [place, Atomics.load(watch.field.words(), place)] }, {
           load: floor,
         }];

@@ -83,7 +83,7 @@ export interface ReadingWay {
   values: boolean;
   wait: Wait | undefined;
   waitMs: number;
-  /** Whether a task can read in this way, and go on behind a message that is lost. */
+  /** Whether a task can read in this way, and go on after a message that is lost. */
   canLose: boolean;
   /** Whether one command reads many messages. */
   isManyAtOnce: boolean;
@@ -166,7 +166,7 @@ export interface Flipping {
 
 // With its header it takes all of a unit.
 const PAYLOAD = pattern(48, 9);
-// What stands behind the message where it is the short one.
+// What stands after the message where it is the short one.
 PAYLOAD.set(buildFrame({ kind: EXTENSION, payload: pattern(16) }), 16);
 const [SHORT, FULL] = [12, 48].map((size) =>
   message({ tag: 9, hex: toHex(PAYLOAD.slice(0, size)) })
@@ -370,7 +370,7 @@ function race(
   };
 }
 
-/** A ring full of units, each with these frames and one that is skipped behind them. */
+/** A ring full of units, each with these frames and one that is skipped after them. */
 export function memoryOf({ unit, frames }: Flipping, capacity: number): Pipe {
   const one = frames.map(buildFrame);
   const used = one.reduce((sum, { length }) => sum + length, 0);
@@ -445,7 +445,7 @@ function isSame({ count, size, crc32 }: Ran, item: Item): boolean {
   return transcript.size === size && transcript.crc32 === crc32;
 }
 
-/** Has the messages read by commands that give them. Says which is none of those that may come. */
+/** Has the messages read by commands that give them. Says which message is none that may come. */
 async function readThrough(
   { session }: Watch,
   flipping: Flipping,
@@ -490,12 +490,12 @@ const CALL_US = 300;
 const TRIES = 12;
 const READ_TRIES_MS = 60;
 
-/** One way in which a stream comes to an end behind its last message. */
+/** One way in which a stream comes to an end after its last message. */
 export interface Ending {
   about: string;
   /** What is published at the last moment. */
   frames: FramePlan[];
-  /** What stands there already, behind the frames that are skipped. */
+  /** What stands there already, after the frames that are skipped. */
   before?: FramePlan[];
   state: number;
   /** Whether it is the testee's own state. */
@@ -673,7 +673,7 @@ export async function readAll(
   return "end" in last ? { items, ...last } : { items };
 }
 
-/** Publishes more in the middle of a call. Returns 1 where that was behind the call's load. */
+/** Publishes more in the middle of a call. Returns 1 where that was after the call's load. */
 async function moreMeanwhile(
   arena: Arena,
   memory: Pipe,

@@ -293,7 +293,7 @@ async function lyingWriter(stage: Stage, lie: number): Promise<void> {
 const HOSTILE_CAPACITY = 1024;
 const COUNT = 150;
 
-/** Good frames up to the end of the area, a pad, and some behind it. */
+/** Good frames up to the end of the area, a pad, and some after it. */
 const FRAMES: FramePlan[] = [
   whole(pattern(20)),
   firstOf(60, pattern(16), { tag: 3 }),
@@ -356,7 +356,7 @@ export const HOSTILE_SCRIPTS: Script[] = [{
 function spoil(seed: number) {
   const random = new Random(seed * 2_654_435_761 >>> 0 || 1);
   for (let index = 0; index < 8; index++) random.next();
-  // So that a pad is in the middle: behind some of the frames the area ends.
+  // So that a pad is in the middle: after some of the frames the area ends.
   const cut = random.next() % FRAMES.length;
   const before = FRAMES.slice(0, cut).reduce((sum, frame) => sum + buildFrame(frame).length, 0);
   const start = 2 ** 32 - before - 64;
@@ -450,7 +450,7 @@ async function claimAll(arena: Arena, used: number): Promise<void> {
       const tail = await stage.control("tail");
       stage.demand(tail === used, `[ring.publish] tail is ${tail}, not ${used}`);
       const [toEnd, free] = [CAPACITY - used, CAPACITY - RESERVE - used];
-      // The largest that fits before the end; there is no room behind a pad that is not free.
+      // The largest that fits before the end; there is no room after a pad that is not free.
       const most = Math.min(HALF, free, toEnd) - LENDING_HEADER;
       if (most < HALF - LENDING_HEADER) {
         const got = await stage.session.claim({ hex: "" }, Math.max(0, most + 1), "finish");

@@ -3,7 +3,7 @@
  * the kit is its peer in a loop that nothing interrupts.
  *
  * The moments are some ten nanoseconds wide, and what the testee does in between takes some
- * microseconds, so the kit goes by what it sees: it acts a while behind a cursor that the testee
+ * microseconds, so the kit goes by what it sees: it acts a while after a cursor that the testee
  * has just stored, finds out whether that was too early or too late for the moment, and moves a
  * little towards it. So most tries come near.
  *
@@ -359,7 +359,7 @@ const STEP_MAX = 2_000;
 /** Beyond this the testee was held up; it says nothing. */
 const TURNS_MAX = 200_000;
 
-/** Finds the moment before which something is too early and behind which it is too late. */
+/** Finds the moment before which something is too early and after which it is too late. */
 export class Dial {
   #turns = 0;
   #step = 64;
@@ -414,7 +414,7 @@ const SLOW_MAX = 1;
 const SLOW_IN_ALL_MAX = 5;
 /**
  * Where the machine is later than this, a pause that is ten times too long does not show. Such a
- * try does not count, and behind so many of them the machine is too slow.
+ * try does not count, and after so many of them the machine is too slow.
  */
 const LATENESS_MAX_MS = 8;
 const UNTOLD_MAX = 15;

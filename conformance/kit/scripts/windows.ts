@@ -42,7 +42,7 @@ const ORDER_EACH_SIDE = 3_000;
 const ORDER_TRIES = 20_000;
 /**
  * How long the kit sleeps for a ring that comes within microseconds, and by how much that may be
- * longer: who is kept from running behind it may find a ring that came meanwhile.
+ * longer: who is kept from running after it may find a ring that came meanwhile.
  */
 const NAP_MS = 20;
 const NAP_LATE_MS = 2;

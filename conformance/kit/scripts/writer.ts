@@ -146,7 +146,7 @@ export const WRITER_SCRIPTS: Script[] = [
     role: "writer",
     async play(arena) {
       for (const start of STARTS) {
-        // Ahead of `tail`, behind what was seen, between two frames, and half the numbers away.
+        // Above `tail`, below what was seen, between two frames, and half the numbers away.
         for (const lie of [16, -272, -512, -4, 2 ** 31, "back"] as const) {
           await onStage(arena, start, (stage) => lyingReader(stage, lie));
         }

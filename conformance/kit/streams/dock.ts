@@ -276,7 +276,7 @@ export class Relay {
   }
 }
 
-/** Whether bytes are handed on behind it. */
+/** Whether bytes are handed on after it. */
 function isPassing({ kind }: Damage): boolean {
   return kind === "change" || kind === "insert";
 }

@@ -115,7 +115,7 @@ async function call(
   else if (opened !== "ok") stage.expect(opened, must, what);
   else if ("write" in operation) await stage.writes(what, operation.write, must);
   else if ("end" in operation) stage.expect(await stage.session.end(), must, what);
-  // A close belongs to what is taken behind it.
+  // A close belongs to what is taken after it.
   return undefined;
 }
 

@@ -164,7 +164,7 @@ async function lingers(arena: Arena): Promise<void> {
     const written = Array.from({ length: 12 }, (_, index) => numbered(index, 4_000));
     for (const payload of written) await stage.writes("[stream.close] write", payload);
     const closing = stage.leaves();
-    // Bytes that nobody reads, or that come behind a close of the socket, are answered by a reset.
+    // Bytes that nobody reads, or that come after a close of the socket, are answered by a reset.
     for (let index = 0; index < 10; index++) {
       await stage.sends(text("still here"));
       await sleep(4);

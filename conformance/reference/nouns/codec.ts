@@ -11,7 +11,7 @@ import { limitOf, valueOf } from "../layout.ts";
 const TEXT = valueOf("codec", "text");
 const JSON_TEXT = valueOf("codec", "json");
 const BATCH = valueOf("codec", "json_batch");
-/** Behind every message under test: what is lost must cost that message alone. */
+/** After every message under test: what is lost must cost that message alone. */
 const NEXT = text("next");
 
 /** All cases of this noun. */
@@ -31,7 +31,7 @@ function json(value: unknown, tag = 0): Item {
   return message({ codec: JSON_TEXT, tag, json: value });
 }
 
-/** A message and the one behind it, to be read as values. */
+/** A message and the one after it, to be read as values. */
 function decoding(content: Uint8Array, codec: number, tag = 0) {
   const plan = pipe({
     capacity: 512,
@@ -380,7 +380,7 @@ const CBOR = valueOf("codec", "cbor");
 const DEPTH_MAX = limitOf("cbor_depth_max");
 const MEMORY = "codec.cbor codec.cbor_memory";
 
-/** Name, what it shows, a payload; behind some, a clause that it shows beside those of all. */
+/** Name, what it shows, a payload; after some, a clause that it shows beside those of all. */
 type Good = [string, string, string, string?];
 
 const GOOD: Good[] = [
@@ -680,7 +680,7 @@ const BAD: Bad[] = [
   ],
 ];
 
-/** A message and the one behind it, to be read as values. */
+/** A message and the one after it, to be read as values. */
 function decodingCbor(content: Uint8Array) {
   const frames = [whole(content, { codec: CBOR, tag: 3 }), whole("next")];
   const plan = pipe({ capacity: 8192, frames });

@@ -412,7 +412,7 @@ function addChecks(cases: Cases): void {
   addExamples(cases);
 }
 
-/** For each check a frame that fails it and those behind it. */
+/** For each check a frame that fails it and those after it. */
 function addOrder(cases: Cases): void {
   const all: FramePlan = { kind: 0, reserved: 1, flags: 0, size: 0xfffffff0, codec: 3 };
   const extension = buildExtension(0, pattern(8));

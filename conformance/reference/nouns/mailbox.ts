@@ -137,7 +137,7 @@ function addPayloads(cases: Cases): void {
 }
 
 function addParts(cases: Cases): void {
-  const first = '["\u20ac'; // Its last character is cut: the part ends behind its first byte.
+  const first = '["\u20ac'; // Its last character is cut: the part ends after its first byte.
   const bytes = utf8(`${first}",[1]]`);
   const plan = { ...whole(bytes.slice(0, 3)), part_count: 3 };
   const later = (from: number, to: number, index: number): Operation => ({

@@ -230,7 +230,7 @@ function addGetting(cases: Cases): void {
   });
 }
 
-/** What may stand in a slot, and what a writer that died leaves in the one behind it. */
+/** What may stand in a slot, and what a writer that died leaves in the one after it. */
 function addSlots(cases: Cases): void {
   const fault = "property.fault property.bounds";
   const plan = property({
@@ -700,7 +700,7 @@ function addSizes(cases: Cases): void {
   });
 }
 
-/** Behind its attaching, which rings the own bell alone, nobody has rung. */
+/** After its attaching, which rings the own bell alone, nobody has rung. */
 function addRinging(cases: Cases): void {
   const wake = "property.wake";
   const bells = [{ bell: 10 }, { bell: 10 }, { bell: 10 }];

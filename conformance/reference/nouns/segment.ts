@@ -272,7 +272,7 @@ function addEndpoints(cases: Cases): void {
   }
 }
 
-/** For each check a segment that fails it and all behind it. */
+/** For each check a segment that fails it and all after it. */
 function addOrder(cases: Cases): void {
   const spoil: [string, string, (bytes: Uint8Array) => void][] = [
     [

@@ -9,7 +9,7 @@ import { has } from "./faults.ts";
 
 // The small port: what texts and numbers of codec `cbor` are made of.
 
-/** The least character that takes so many bytes behind the first. */
+/** The least character that takes so many bytes after the first. */
 const LEAST = [0, 0x80, 0x800, 0x10000];
 const CHARACTER_MAX = 0x10ffff;
 
@@ -62,7 +62,7 @@ function swapped(bytes: Uint8Array, size: number): Uint8Array {
 
 /** A value. One to which others refer is one and the same object in all its places. */
 export type Item =
-  /** One of any size stands in bytes behind a tag. */
+  /** One of any size stands in bytes after a tag. */
   | { is: "integer"; value: bigint; isBig?: true }
   | { is: "float"; value: number }
   /** `false`, `true`, `null` and `undefined`, by their numbers. */

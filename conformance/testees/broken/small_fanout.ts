@@ -207,7 +207,7 @@ export class FanoutReader {
     const { channel } = this.#fanout;
     const { data, capacity } = channel;
     const copy = new Memory(this.#memory.bytes.slice(data, data + capacity));
-    // An operation that others see stands between the copy and the look behind it.
+    // An operation that others see stands between the copy and the look after it.
     this.#memory.store(this.#at(HEAD), 0);
     if (!has("fanout_unvalidated")) {
       const floor = this.#floor();
@@ -242,7 +242,7 @@ export class FanoutReader {
     return "again";
   }
 
-  /** Goes behind a frame; a message that may not be handed out is a report. */
+  /** Goes past a frame; a message that may not be handed out is a report. */
   #told({ kind, codec, tag, size }: Frame, payload: Uint8Array): Taken {
     if (kind === PAD || kind >= KIND_EXTENSION) return undefined;
     if (kind === END) {
@@ -573,7 +573,7 @@ export class FanoutWriter {
     this.#frame({ size, kind, flags, codec, tag }, extent);
   }
 
-  /** Stores a header, and goes behind its frame. */
+  /** Stores a header, and goes past its frame. */
   #frame(
     { size, kind, flags, codec, tag }: {
       size: number;

@@ -451,7 +451,7 @@ export class Port implements Meanwhile, Wire {
     return this.#outbox.isEmpty;
   }
 
-  /** Writes a message, behind all that was accepted; without a time it does not wait. */
+  /** Writes a message, after all that was accepted; without a time it does not wait. */
   write(message: Message, timeoutMs: number | undefined): boolean {
     return this.#outbox.write(message, timeoutMs);
   }
@@ -549,7 +549,7 @@ export class Port implements Meanwhile, Wire {
     return taken;
   }
 
-  /** What is faulty: calls behind what is lent are begun. */
+  /** What is faulty: calls after what is lent are begun. */
   #lendCopy(): Taken {
     while (this.#poll() || this.#serve()) { /* all that is there */ }
     const entry = this.#remove(0);

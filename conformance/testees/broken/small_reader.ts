@@ -259,7 +259,7 @@ export class Reader implements End {
     return checkFrame(this.#memory, this.ring, cursors, this.#progress, refuse);
   }
 
-  /** Goes behind a frame that was checked, and says what came of it. */
+  /** Goes past a frame that was checked, and says what came of it. */
   #judge(frame: Frame, lends: boolean): Taken {
     const { kind, flags, size, at, extent } = frame;
     if (kind >= EXTENSION || kind === PAD && !has("pad_unread")) {

@@ -168,7 +168,7 @@ function isFillGood({ kind }: Header, fill: Uint8Array): boolean {
 }
 
 const LINGER_MS = 2_000;
-/** Bytes that wait for the transport, but for the frame that goes beyond. */
+/** Bytes that wait for the transport, except the frame that goes beyond. */
 const QUEUE_SIZE = 65_536;
 /** How often it looks again, where nothing tells it. */
 const TICK_MS = 1;
@@ -259,7 +259,7 @@ class SmallStream {
     if (kind !== END || !has("end_held_back") || this.hasCredit(bytes.length)) this.#send(bytes);
   }
 
-  /** Gives a frame back that was read, and what nobody reads behind `end`. [stream.credit_told] */
+  /** Gives a frame back that was read, and what nobody reads after `end`. [stream.credit_told] */
   giveBack({ extent, kind }: Frame): void {
     if (counts(kind)) {
       this.#given = after(this.#given, extent);
@@ -292,7 +292,7 @@ class SmallStream {
     if (!has("fail_goes_on")) this.#finish();
   }
 
-  /** Writes a close behind what was accepted, and stops. [stream.close] */
+  /** Writes a close after what was accepted, and stops. [stream.close] */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -306,7 +306,7 @@ class SmallStream {
     await new Promise((resolve) => setTimeout(resolve, TICK_MS));
   }
 
-  /** Ends the own byte stream behind all that is queued. */
+  /** Ends the own byte stream after all that is queued. */
   #finish(): void {
     this.#isOver = true;
     if (has("no_linger")) void this.#drained().then(() => this.#giveUp());

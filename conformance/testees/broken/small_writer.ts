@@ -480,7 +480,7 @@ export class Outbox {
     }
   }
 
-  /** Writes a message, behind all that was accepted; without a time it does not wait. */
+  /** Writes a message, after all that was accepted; without a time it does not wait. */
   write(message: Message, timeoutMs: number | undefined): boolean {
     const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
     this.#writer.check();

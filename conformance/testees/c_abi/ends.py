@@ -25,7 +25,7 @@ class Full(Exception):
 
 
 class Memory:
-    """Bytes of the testee's own, at a multiple of 128 and a little behind."""
+    """Bytes of the testee's own, at a multiple of 128 and a little after."""
 
     def __init__(self, size: int, offset: int) -> None:
         self.room = create_string_buffer(size + offset + 128)
@@ -154,7 +154,7 @@ class SegmentEnd:
         return self.told(status, message)
 
     def read_called(self, timeout_ms: int) -> dict:
-        """The same behind calls: messages are values, and what is in a batch comes one by one."""
+        """The same over calls: messages are values, and what is in a batch comes one by one."""
         if not self.rest:
             message = Message()
             status = self.lib.calls_read(
@@ -410,7 +410,7 @@ def channel_of(stated: dict) -> Channel:
     fields = ("writer", "reader", "capacity", "label", "start", "kind")
     channel = Channel(*(stated.get(name, 0) for name in fields))
     if "readers" in stated:
-        # The last of the endpoints behind its writer.
+        # The last of the endpoints after its writer.
         channel.kind, channel.reader = FANOUT, channel.writer + stated["readers"]
     if channel.kind == PROPERTY:
         slot_size, rest = divmod(channel.capacity, 4)

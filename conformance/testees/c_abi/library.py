@@ -5,7 +5,7 @@ from ctypes import POINTER, Structure, c_char_p, c_int32, c_size_t, c_uint8, c_u
 from ctypes import c_uint64, c_void_p
 
 DONE, NOTHING, END = 1, 0, 2
-# The caller's mistake, and the first of the statuses that no reason code stands behind.
+# The caller's mistake, and the first of the statuses without a reason code.
 INVALID, UNSUPPORTED = -256, -257
 FIRST_CHANNEL = NOBODY = 0xFFFF_FFFF
 PROPERTY, FANOUT = 2, 3

@@ -47,7 +47,7 @@ ENDS = {"property": PropertyEnd, "fanout": FanoutEnd}
 
 
 class Handle:
-    """What stands behind a number."""
+    """What a number stands for."""
 
     def __init__(self, memory: Memory | None) -> None:
         self.memory, self.end = memory, None

@@ -141,7 +141,7 @@ function callsOf(
   return opening.serves ? new Calls(port, opening, wait, before) : undefined;
 }
 
-/** One or both directions between two endpoints. A port, which is both, passes for such. */
+/** One or both directions between two endpoints. A port, which is both, counts as one. */
 export interface Ends {
   reader?: Reader;
   writer?: Writer<Uint8Array>;

@@ -38,7 +38,7 @@ export interface Region {
   readonly mark: number;
 }
 
-/** The region of a guest. The first begins behind the module's own data. */
+/** The region of a guest. The first begins after the module's own data. */
 export function regionOf(heapBase: number, index: number): Region {
   const begin = index === 0 ? Math.ceil(heapBase / ALIGN) * ALIGN : index * REGION_SIZE;
   const mark = (index + 1) * REGION_SIZE - ALIGN;

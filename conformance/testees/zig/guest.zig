@@ -119,12 +119,12 @@ export fn testee_sleep(address: usize, value: u32, limit_ms: u32) u32 {
         : .{ .memory = true });
 }
 
-/// What it died of, behind a trap: text that ends with a 0.
+/// What it died of, after a trap: text that ends with a 0.
 export fn testee_fault() [*:0]const u8 {
     return &fault;
 }
 
-/// The one variable that instances on one memory share; nothing comes behind it.
+/// The one variable that instances on one memory share; nothing comes after it.
 var fault: [256:0]u8 = @splat(0);
 
 pub const panic = std.debug.FullPanic(trap);

@@ -378,7 +378,7 @@ pub const Hex = struct {
 pub const Raw = struct {
     text: []const u8,
 
-    /// Takes any value as it stands, but for white space.
+    /// Takes any value as it stands, except white space.
     pub fn jsonParse(
         arena: std.mem.Allocator,
         source: anytype,

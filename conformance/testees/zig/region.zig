@@ -23,7 +23,7 @@ pub const Region = struct {
             return @as([*]u8, @ptrCast(block)) + head_size;
         }
 
-        /// Joins the free blocks that stand behind it.
+        /// Joins the free blocks that stand after it.
         fn join(block: *Block) void {
             assert(block.free);
             while (block.next) |behind| {
@@ -33,7 +33,7 @@ pub const Region = struct {
             }
         }
 
-        /// Cuts it behind so many bytes, if what is left is worth a block.
+        /// Cuts it after so many bytes, if what is left is worth a block.
         fn cut(block: *Block, size: usize) void {
             assert(size % unit == 0);
             if (block.size < size + 2 * head_size) return;

@@ -22,7 +22,7 @@ import { WasmtimeGuest } from "./wasmtime_guest.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const PAGE = 65_536;
-/** Behind what belongs to the guests. */
+/** After what belongs to the guests. */
 const SHARED_AT = 8 << 20;
 const SHARED_SIZE = 1 << 20;
 

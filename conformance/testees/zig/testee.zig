@@ -120,7 +120,7 @@ pub const Testee = struct {
     }
 };
 
-/// What stands behind a number: memory, and what was opened in it.
+/// What a number stands for: memory, and what was opened in it.
 const Handle = struct {
     session: Session,
     file: files.File = .none,
@@ -246,7 +246,7 @@ const Handle = struct {
         return .ok;
     }
 
-    /// The reply behind an error, or null where it is none of the port's.
+    /// The reply to an error, or null where it is none of the port's.
     fn refusal(handle: *const Handle, err: anyerror) ?Reply {
         if (err == error.Refused) return .refused;
         if (err == error.Unoffered) return .{ .decline = "not for this role" };
@@ -254,7 +254,7 @@ const Handle = struct {
     }
 };
 
-/// Makes the memory of a command, 0 but for what it states.
+/// Makes the memory of a command, 0 except what it states.
 fn makeMemory(
     gpa: Allocator,
     arena: Allocator,

@@ -111,7 +111,7 @@ for (const shell of shells) {
         await result(testee, { command: "write", handle: 1, message: message("6162") }),
         OK,
       );
-      // The frame, behind the tables and the first ring's control area.
+      // The frame, after the tables and the first ring's control area.
       assertEquals(await dump(1024, 18), { hex: "02000000010300000700000000000000" + "6162" });
       const never = message("00".repeat(2 * CAPACITY));
       assertEquals(await result(testee, { command: "write", handle: 1, message: never }), {
@@ -220,7 +220,7 @@ for (const shell of shells) {
       assertEquals([drove.count, echoed.count], [300, 300]);
       // What has come back is what went out, whoever counts it.
       assertEquals([drove.size, drove.crc32], [echoed.size, echoed.crc32]);
-      // One that is always behind finds something whenever it looks.
+      // One that never catches up finds something whenever it looks.
       if (wait === "block") assert(drove.parks! + echoed.parks! > 0, "nobody slept");
       // And it is not what another seed stands for.
       const other = (await echo(meeting, wait, 300, 6))[0];

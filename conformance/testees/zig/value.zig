@@ -50,7 +50,7 @@ pub fn begin(arena: Allocator, payload: []const u8, kind: u32, tag: u32) !Rest {
     return .{ .kind = kind, .tag = tag, .elements = elements };
 }
 
-/// Returns the next element, or null behind the last.
+/// Returns the next element, or null after the last.
 pub fn next(arena: Allocator, rest: *?Rest) !?Item {
     const batch = if (rest.*) |*there| there else return null;
     const element = (try batch.elements.next()) orelse {

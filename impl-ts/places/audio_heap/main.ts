@@ -5,7 +5,7 @@ import { BURST, VERBS } from "./processor.ts";
 
 /** What the driver of the page tells: bytes on the heap of its audio worklets. */
 const { heapUsed } = globalThis as unknown as { heapUsed(): Promise<number> };
-/** Blocks behind which everything is compiled as it stays. */
+/** Blocks after which everything is compiled as it stays. */
 const WARM_UP = 1_000;
 /** Times that the heap is measured, so many blocks apart: what they make fits in any nursery. */
 const LOOKS = 25;

@@ -91,7 +91,7 @@ async function playPipe(): Promise<void> {
   assertEquals(await within(reader.asyncRead()), long);
   await within(sent);
 
-  // Behind all else: in the original, a wait that was given up takes the next message's wake.
+  // After all else: in the original, a wait that was given up takes the next message's wake.
   assertEquals([await reader.asyncRead(1), await reader.asyncRead(1, 2)], [null, []]);
   writer.destroy();
   writer.destroy();

@@ -7,7 +7,7 @@ export default async function main(stage: Stage): Promise<void> {
   const worker = stage.start();
   worker.postMessage(port.handoff());
 
-  // A listener to one message: what comes behind it stays, for whoever takes it. Its event has all
+  // A listener to one message: what comes after it stays, for whoever takes it. Its event has all
   // that a `MessageEvent` has.
   const first = new Promise((resolve) => {
     port.addEventListener("message", (event) => {
@@ -42,7 +42,7 @@ export default async function main(stage: Stage): Promise<void> {
     await pause();
   }
 
-  // The end comes once, behind the last message.
+  // The end comes once, after the last message.
   const said: unknown[] = [];
   port.onmessage = ({ data }) => said.push(data);
   const closing = new Promise<void>((resolve) => {

@@ -19,7 +19,7 @@ export default async function main(stage: Stage): Promise<void> {
   await within(listen(5));
   assertEquals(heard, [1, 2, "left", 4, 5]);
 
-  // The worker closes without an end, which a loop reports, behind the last message.
+  // The worker closes without an end, which a loop reports, after the last message.
   port.write("close");
   const error = await within(listen(7)).catch((error) => error);
   assertEquals([heard.at(-1), error instanceof PeerClosedError], [6, true]);

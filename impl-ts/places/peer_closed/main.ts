@@ -6,7 +6,7 @@ export default async function main(stage: Stage): Promise<void> {
   const worker = stage.start();
   const [first, second] = [Port.create(), Port.create()];
   worker.postMessage([first.memory, second.memory]);
-  // The worker closes this one, behind one message.
+  // The worker closes this one, after one message.
   assertEquals(await first.readAsync(WAIT), "bye");
   await assertFails("peer.closed", () => first.readAsync(WAIT));
   await assertFails("peer.closed", () => first.writeAsync("too late", WAIT));

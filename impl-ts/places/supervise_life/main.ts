@@ -18,7 +18,7 @@ export default async function main(stage: Stage): Promise<void> {
   const failing = assertFails("peer.failed", () => port.readAsync(WAIT));
   worker.terminate();
   const { signal, marked } = await within(supervision.failed);
-  // Node says by itself that a worker has ended, before or behind the lock, if it has locks at all.
+  // Node says by itself that a worker has ended, before or after the lock, if it has locks at all.
   if (signal !== "exit") assertEquals([signal, hasLocks], ["lock", true]);
   else assertEquals("on" in worker.worker, true);
   assertEquals(marked, true);

@@ -33,7 +33,7 @@ const enum Kept {
   /** Most bytes of arguments that are kept, except those of one call. */
   SIZE = 64 * 1024 * 1024,
   /**
-   * Most calls and notices that are not answered yet, by the limit of those that are served: these,
+   * Most calls and notices that are not answered yet, by the limit of calls that are served: these,
    * as many refusals of calls, and notices. A peer that does not take its answers cannot have more.
    * [call.under_way]
    */

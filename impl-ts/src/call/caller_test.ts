@@ -99,7 +99,7 @@ Deno.test("a call that is written in part is taken back at its deadline", () => 
 Deno.test("[call.cancel_owed] nothing is placed between the frames of a message", async () => {
   const [port, raw] = withRaw({ capacity: 256 });
   using _port = port;
-  const call = remote<Far>(port).ask("x"); // which leaves room for a cancel behind two chunks
+  const call = remote<Far>(port).ask("x"); // which leaves room for a cancel after two chunks
   raw.send(RETURN, 1 + MORE, "not asked for"); // it is taken in while the write waits for room
   assertEquals(outcome(() => port.write(new Uint8Array(1000), { timeout: 50 })), "wait.timeout");
   assertEquals(raw.take(), [[CALL, 1, "ask", "x"]]);

@@ -168,7 +168,7 @@ Deno.test("CBOR that is not JSON with bytes costs that call, whatever it claims"
   ];
   const bad = [
     "", // nothing
-    "01 02", // something behind it
+    "01 02", // something after it
     "82 01", // ends too early
     "42 01",
     "62 61",

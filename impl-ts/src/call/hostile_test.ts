@@ -71,7 +71,7 @@ Deno.test("any messages of calls are answered, reported or dropped, and never ha
     for (const error of await Promise.all(calls)) {
       assert(error === undefined || error instanceof MillraceError, String(error));
     }
-    // A call with an id of its own is served as ever, behind what is left.
+    // A call with an id of its own is served as ever, after what is left.
     const tag = 0x3ffffff0;
     const call = { kind: CALL, tag, codec: 4, payload: list(["back"]) };
     for (let sent = false, answered = false; !answered;) {

@@ -113,7 +113,7 @@ Deno.test("[call.under_way] a place that a call leaves unmade is another one's",
   const calls = Array.from({ length: MOST }, () => far.with({ signal: stop.signal }).ask());
   const kept = far.ask("kept");
   stop.abort("enough");
-  const next = far.ask("next"); // for which there is a place, behind the one that was kept
+  const next = far.ask("next"); // for which there is a place, after the one that was kept
   for (const call of calls) assertEquals(await call.catch((reason) => reason), "enough");
   const seen: unknown[] = [];
   for (let turn = 0; turn < 100 && !seen.includes("next"); turn++) {
@@ -226,7 +226,7 @@ Deno.test("[call.unanswered] calls that are kept end with it as well", async () 
   const last = far.ask("last");
   last.catch(() => {});
   raw.take();
-  raw.send(RETURN, 1); // one of those that were given up: there is room for a further call
+  raw.send(RETURN, 1); // a call that was given up: there is room for a further call
   await turns();
   const kept = far.ask("kept"); // 1,024 of them wait for their answers
   const beyond = far.ask("beyond");

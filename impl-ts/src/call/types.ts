@@ -26,7 +26,7 @@ export type InPieces<R> = 0 extends 1 & R ? false
   : false;
 
 /**
- * The pieces of a result, and what comes behind them.
+ * The pieces of a result, and what comes after them.
  *
  * @example
  * ```ts
@@ -66,8 +66,8 @@ export type LocalName =
   | "constructor";
 
 /**
- * The names of methods that give their results in pieces, or of those that do not; and of objects
- * with methods.
+ * The names of methods that give their results in pieces, or of methods that do not; and of
+ * objects with methods.
  *
  * @example
  * ```ts

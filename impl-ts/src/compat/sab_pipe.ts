@@ -314,9 +314,9 @@ export class SABPipe<T = any> {
   }
 
   /**
-   * Reads one message, or up to `maxMessages` of those that have arrived, and blocks until there is
-   * one. Returns `null`, or an empty array, after `timeout` milliseconds, or at once if not
-   * `blocking`. The parts of a large message that have arrived by then are kept for the next read.
+   * Reads one message, or up to `maxMessages` that have arrived, and blocks until there is one.
+   * Returns `null`, or an empty array, after `timeout` milliseconds, or at once if not `blocking`.
+   * The parts of a large message that have arrived by then are kept for the next read.
    *
    * @throws {Error} if this is the writer, the pipe is disposed, or `onmessage` is set.
    * @throws {ForbiddenError} if it would have to block on a thread that must not block.

@@ -181,7 +181,7 @@ export class Place {
       const era = Atomics.load(control, ERA) >>> 0;
       if (era === this.#era) {
         this.#floor = floor;
-        // The writer stores the floor first, so that the era may be one behind.
+        // The writer stores the floor first, so that the era may be too low by 1.
         this.#floorHigh = era + ((era & 1) === floor >>> 31 ? 0 : 1);
         return (floor & MISALIGNED) === 0 ? SOUND : BROKEN;
       }

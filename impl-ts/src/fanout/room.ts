@@ -175,7 +175,7 @@ export class Floor {
     const control = this.#control;
     Atomics.store(control, FLOOR, at);
     if ((at ^ before) < 0) Atomics.store(control, ERA, ++this.#era | 0);
-    // [fanout.floor] This load keeps the writes of the next frame behind these stores.
+    // [fanout.floor] This load keeps the writes of the next frame after these stores.
     Atomics.load(control, FLOOR);
   }
 }

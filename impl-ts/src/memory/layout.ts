@@ -106,7 +106,7 @@ export const enum layout {
   /** u8[72]. Written as 0, ignored by readers. */
   ENDPOINT_RESERVED_OFFSET = 56,
 
-  // `channel_descriptor`: One per channel, behind the endpoint records. Immutable once the segment
+  // `channel_descriptor`: One per channel, after the endpoint records. Immutable once the segment
   // is ready.
 
   /** Bytes of `channel_descriptor`. */
@@ -147,7 +147,7 @@ export const enum layout {
   RING_CONTROL_SIZE = 512,
   /** Alignment of `ring_control`, in bytes. */
   RING_CONTROL_ALIGN = 128,
-  /** u32, atomic. Position behind the last published byte. Stored by the writer only. */
+  /** u32, atomic. Position after the last published byte. Stored by the writer only. */
   RING_TAIL_OFFSET = 0,
   /** Index of `tail` among the 32-bit words of `ring_control`. */
   RING_TAIL_WORD = 0,
@@ -297,7 +297,7 @@ export const enum layout {
   PROPERTY_WATCHERS_SIZE = 32,
   /** u32. Bytes of the name, at most 124; 0 where it has none. */
   PROPERTY_NAME_SIZE_OFFSET = 256,
-  /** u8[124]. The name in UTF-8; bytes behind it are 0. */
+  /** u8[124]. The name in UTF-8; bytes after it are 0. */
   PROPERTY_NAME_OFFSET = 260,
   /** Bytes of `name`. */
   PROPERTY_NAME_SIZE = 124,
@@ -328,7 +328,7 @@ export const enum layout {
   FANOUT_CONTROL_SIZE = 256,
   /** Alignment of `fanout_control`, in bytes. */
   FANOUT_CONTROL_ALIGN = 128,
-  /** u32, atomic. Position behind the last published byte. Stored by the writer only. */
+  /** u32, atomic. Position after the last published byte. Stored by the writer only. */
   FANOUT_TAIL_OFFSET = 0,
   /** Index of `tail` among the 32-bit words of `fanout_control`. */
   FANOUT_TAIL_WORD = 0,
@@ -495,7 +495,7 @@ export const enum layout {
   /** One data item of RFC 8949 (CBOR). */
   CODEC_CBOR = 5,
 
-  // `stream_kind`: Frames that a stream has beside those of `frame_kind`, but for pads.
+  // `stream_kind`: Frames that a stream has beside those of `frame_kind`, except pads.
 
   /** All up to the position in `tag` was given back: the peer may write on. */
   STREAM_KIND_CREDIT = 16,
@@ -785,7 +785,7 @@ export const enum layout {
   REASON_CALL_ENDED = 122,
   /** More items came than were allowed, or items where one result was asked for. */
   REASON_CALL_ITEMS = 123,
-  /** The inbox is full, and the answer stands behind other messages. */
+  /** The inbox is full, and the answer stands after other messages. */
   REASON_CALL_INBOX = 124,
   /** The channel is no property, or its areas or ends are not those of one. */
   REASON_PROPERTY_CHANNEL = 128,
@@ -875,7 +875,7 @@ export type ReasonCode =
 
 /**
  * The reason codes: the number of the first, what stands before the point, and what stands after
- * the point of that one and of those that follow it without a gap.
+ * the point of that one and of all that follow it without a gap.
  */
 const REASONS: string =
   "1 segment size unready magic version feature table channel geometry endpoint state file " +

@@ -86,7 +86,7 @@ export interface OutgoingFigures {
   readonly queue: QueueFigures;
   /** Messages that had to wait for room; each counts once. */
   readonly stalls: number;
-  /** How long they waited, of those that no longer wait. */
+  /** How long the messages waited that no longer wait. */
   readonly stall: Distribution;
 }
 

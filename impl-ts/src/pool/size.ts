@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Milliseconds of work that a worker may have waiting behind the tasks that it runs. */
+/** Milliseconds of work that a worker may have besides the tasks that it runs. */
 const AHEAD_MS = 4;
 /** By default, the most tasks that a worker may have waiting. */
 const AHEAD_COUNT_MAX = 255;

@@ -241,7 +241,7 @@ export interface PoolWorker extends WorkerLike {
  * ```ts
  * import type { PoolOptions } from "@millrace/millrace/pool";
  *
- * // Always four workers, one task at each and none behind it.
+ * // Always four workers, one task at each and none waiting.
  * const options: PoolOptions = { least: 4, most: 4, ahead: 0 };
  * console.log(options.ahead); // 0
  * ```
@@ -260,9 +260,9 @@ export interface PoolOptions
   /** Tasks that a worker runs at a time. Above 1 suits handlers that mostly wait. Default 1. */
   readonly concurrency?: number | undefined;
   /**
-   * Tasks that a worker may have waiting behind those that it runs. By default as many as take it 4
-   * ms in total, as measured: hundreds of short ones, so that it never waits for the next; and none
-   * behind tasks that take longer, as another worker may be free for them sooner.
+   * Tasks that a worker may have waiting, besides the tasks that it runs. By default as many as
+   * take it 4 ms in total, as measured: hundreds of short ones, so that it never waits for the
+   * next; and none if tasks take longer, as another worker may be free for them sooner.
    */
   readonly ahead?: number | undefined;
   /**
@@ -321,7 +321,7 @@ export interface WorkerStats {
 export interface PoolStats {
   /** Tasks that no worker has yet. */
   readonly waiting: number;
-  /** Tasks that workers have: those that run, and those that wait behind them. */
+  /** Tasks that workers have: the tasks that run, and the tasks that wait there. */
   readonly running: number;
   /** Tasks that have a result. */
   readonly done: number;

@@ -1,6 +1,6 @@
 /**
- * Posts message after message while others wait, and prints how many payloads of those that were
- * sent are still held. Run with `--v8-flags=--expose-gc`.
+ * Posts message after message while others wait, and prints how many payloads of sent messages
+ * are still held. Run with `--v8-flags=--expose-gc`.
  *
  * @module
  */

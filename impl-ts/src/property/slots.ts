@@ -222,7 +222,7 @@ export class Slots {
       const isCopied = isSound && size <= target.length;
       const at = (slot << 2) + HEADER;
       if (isCopied) copyInto(this.#bytes, words, at, size, target, targetWords);
-      // [property.whole] An atomic OR, because the copy could be moved behind a plain load.
+      // [property.whole] An atomic OR, because the copy could be moved after a plain load.
       if (Atomics.or(words, slot + SEQUENCE, 0) === version) {
         if (!isSound) throw fault("a slot that no writer may leave");
         if (!isCopied) {

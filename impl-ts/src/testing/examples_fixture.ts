@@ -15,7 +15,7 @@ interface Example {
   /** Its file and the line of its first fence, from 1: the name of its test. */
   name: string;
   module: string;
-  /** What the comments behind its calls of `console.log` promise. */
+  /** What the comments after its calls of `console.log` promise. */
   promised: string[];
 }
 
@@ -26,7 +26,7 @@ export async function checkExamples(directory: string, files: readonly string[])
 
 /**
  * Runs the examples in the doc comments of some files, whose types `checkExamples` checks, and
- * returns how many there are. Each must print what the comments behind its calls of `console.log`
+ * returns how many there are. Each must print what the comments after its calls of `console.log`
  * say: `// 1, then 2` are two lines, and neither quotes nor spaces count.
  */
 export async function runExamples(
@@ -131,7 +131,7 @@ function placesIn(lines: string[]): [first: number, last: number][] {
   return places;
 }
 
-/** What the comment behind a call of `console.log` promises. */
+/** What the comment after a call of `console.log` promises. */
 function promisedBy(line: string): string[] {
   return /\bconsole\.log\(.*?[;,] \/\/ (.*)$/.exec(line)?.[1]?.split(", then ") ?? [];
 }

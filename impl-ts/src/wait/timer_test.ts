@@ -20,7 +20,7 @@ globalThis.setTimeout = setTimeout;
 
 const NOW = { timeout: 0 };
 
-/** Calls of which the first waits, and those behind it must not. */
+/** Calls of which the first waits, and those after it must not. */
 const calls: Record<string, () => Promise<unknown>[]> = {
   "reads of a port": () => {
     const [a] = ports();
@@ -52,7 +52,7 @@ const calls: Record<string, () => Promise<unknown>[]> = {
   },
 };
 
-/** Closes an end when the calls behind the one that waits are through; that is then through too. */
+/** Closes an end when the calls after the one that waits are through; that is then through too. */
 async function close(end: { close(): void }, waiting: Promise<unknown>): Promise<void> {
   const outcome = codeOf(waiting);
   await new Promise((resolve) => setTimeout(resolve, 20));

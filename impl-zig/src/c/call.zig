@@ -87,7 +87,7 @@ pub const Body = struct {
         body.result = result;
     }
 
-    /// Whether a frame is lent, behind which nothing can be read; or, between two frames of one
+    /// Whether a frame is lent, after which nothing can be read; or, between two frames of one
     /// message, whether that is.
     pub fn readsNothing(body: *const Body) bool {
         return body.calls.isLent();

@@ -614,7 +614,7 @@ test "c_abi: a method is told by a token, and what it calls is given up with it"
     }
     const found = std.mem.indexOf(u8, storage[0..message.size], "call.cancelled");
     try testing.expect(found != null);
-    // Behind the answer it says no more, and is left when its owner wants to.
+    // After the answer it says no more, and is left when its owner wants to.
     try expectStatus(1, called.millrace_token_leave(&side.token));
 
     // A token that is left before the method is told.
@@ -651,7 +651,7 @@ test "c_abi: plain messages of a port with calls are lent, and nothing is served
     try testing.expectEqualStrings("[1]", payload[0..side.message.size]);
     try testing.expectEqual(9, side.message.tag);
     try testing.expectEqual(3, side.message.flags);
-    // The call before it was begun, and the one behind it was not.
+    // The call before it was begun, and the one after it was not.
     try testing.expectEqual(1, side.later_count.load(.seq_cst));
     const number = try beginWhileLent(&side);
     try expectStatus(1, called.millrace_calls_release(&side.calls));

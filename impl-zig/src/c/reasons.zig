@@ -69,7 +69,7 @@ pub fn text(reason: layout.Reason) [*:0]const u8 {
         .call_cancelled => "The call was given up by its caller.",
         .call_ended => "The peer has ended its stream, so that no answer can come.",
         .call_items => "More items came than were allowed, or items where one result was asked for.",
-        .call_inbox => "The inbox is full, and the answer stands behind other messages.",
+        .call_inbox => "The inbox is full, and the answer stands after other messages.",
         .property_channel => "The channel is no property, or its areas or ends are not those of one.",
         .property_size => "A value is larger than a slot takes; nothing was changed.",
         .property_slot => "A slot holds what no writer may store.",

@@ -510,7 +510,7 @@ test "c_abi: the items of a call that was begun are taken one by one, in one thr
     try testing.expectEqualStrings("3", textOf(own.result));
     try expectStatus(-256, own.finish(number, 0));
 
-    // One that is given up before its items are taken, and one that fails behind them.
+    // One that is given up before its items are taken, and one that fails after them.
     const given_up = try own.beginItems("count", &json("2"));
     const first_later = far.later;
     const failing = try own.beginItems("later", &json("0"));

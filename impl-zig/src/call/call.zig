@@ -1,6 +1,6 @@
 //! Calls over a port, both ways, and within one another [spec/call.md].
 //!
-//! Invariant: messages of this side are written one behind the other, and no method begins while
+//! Invariant: messages of this side are written one after the other, and no method begins while
 //! one stands half written in the ring [call.whole_first]; and each wait takes in what arrives, so
 //! that two sides that call one another never wait for each other's reading.
 
@@ -83,7 +83,7 @@ pub const Calls = struct {
     need: ?u32 = null,
     /// Whether a message stands in the ring in part, so that no other may come.
     sending: bool = false,
-    /// Why nothing can arrive any more [call.lost], and what was behind that.
+    /// Why nothing can arrive any more [call.lost], and the reason code for that.
     lost: ?CallError = null,
     lost_behind: ?layout.Reason = null,
     /// Whether no answer can be written any more [call.told].
@@ -312,7 +312,7 @@ pub const Calls = struct {
         return awaitSent(calls, &deadline, null);
     }
 
-    /// Ends the outgoing pipe, as `Port.end`, behind what was accepted, for whose room it waits.
+    /// Ends the outgoing pipe, as `Port.end`, after what was accepted, for whose room it waits.
     /// From then on this side calls nobody any more, and the methods that it serves are told.
     pub fn end(calls: *Calls, timeout: Timeout) CallError!void {
         var deadline: Deadline = .init(timeout);
@@ -457,7 +457,7 @@ pub const Calls = struct {
         calls.bytes = bytes;
     }
 
-    /// Nothing can arrive any more: all calls end, behind the answers that were published
+    /// Nothing can arrive any more: all calls end, after the answers that were published
     /// [call.lost].
     pub fn lose(calls: *Calls, err: CallError) void {
         if (calls.lost == null) {

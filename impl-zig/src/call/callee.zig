@@ -82,7 +82,7 @@ pub const Serving = struct {
         };
     }
 
-    /// The argument at an index; absent behind the last. Valid as long as this is.
+    /// The argument at an index; absent after the last. Valid as long as this is.
     pub fn argument(serving: *const Serving, index: usize) Value {
         return serving.list.at(index + 1);
     }
@@ -159,7 +159,7 @@ pub const Serving = struct {
     }
 
     /// Answers with a result; one that cannot be written becomes a throw of `call.result`
-    /// [call.result]. Never waits. Behind it, this is valid only as long as the method runs.
+    /// [call.result]. Never waits. After it, this is valid only as long as the method runs.
     ///
     /// Asserts that it was not answered.
     pub fn answer(serving: *Serving, value: anytype) void {
@@ -323,7 +323,7 @@ pub const Serving = struct {
         serving.conclude();
     }
 
-    /// The method is done, or there is none: gives everything back, but for an answer that has no
+    /// The method is done, or there is none: gives everything back, except an answer that has no
     /// room yet.
     pub fn returned(serving: *Serving) void {
         serving.on_stack = false;

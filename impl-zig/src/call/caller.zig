@@ -66,7 +66,7 @@ pub const Call = struct {
     arrived: u64 = 0,
     allowed: u64 = layout.call_window,
     taken: u64 = 0,
-    /// Whether it stands among those that owe something.
+    /// Whether it is in the list of calls that owe something.
     is_owing: bool = false,
     owes_cancel: bool = false,
     owes_more: u32 = 0,
@@ -119,7 +119,7 @@ pub const Call = struct {
         return returned;
     }
 
-    /// The next item, for which it waits; null behind the last, when it is done. A call whose items
+    /// The next item, for which it waits; null after the last, when it is done. A call whose items
     /// are late may be asked again: `error.Timeout` ends nothing.
     pub fn next(
         call: *Call,
@@ -329,12 +329,12 @@ pub fn Items(comptime T: type) type {
 
         const Self = @This();
 
-        /// Waits for the next; null behind the last.
+        /// Waits for the next; null after the last.
         pub fn next(items: *Self) CallError!?Returned(T) {
             return items.call.next(T, items.timeout, items.token);
         }
 
-        /// What stands behind the items.
+        /// What stands after the items.
         ///
         /// Asserts that `next` has returned null.
         pub fn result(items: *Self, comptime R: type) CallError!Returned(R) {

@@ -43,7 +43,7 @@ pub const CallError = pipe.WriteError || pipe.ReadError || error{
     CallEnded,
     /// More items came than were allowed, or items where one result was asked for.
     CallItems,
-    /// The inbox is full, and the answer stands behind other messages.
+    /// The inbox is full, and the answer stands after other messages.
     CallInbox,
 };
 

@@ -43,7 +43,7 @@ pub const Note = struct {
     broken: bool = false,
     /// Of a call or a notice: what serves it.
     serving: ?*Serving = null,
-    /// It lies behind this structure.
+    /// It lies after this structure.
     payload: []u8,
 
     const alignment: std.mem.Alignment = .of(Note);
@@ -377,7 +377,7 @@ pub fn tell(serving: *Serving) void {
     if (serving.on_cancel) |told| told(serving);
 }
 
-/// Begins the call that came first of those that wait for it, or refuses it [call.order].
+/// Begins the call that has waited longest for it, or refuses it [call.order].
 pub fn beginNext(calls: *Calls, serving: *Serving) void {
     if (!serving.isCancelled()) calls.kept_bytes -= Calls.weightOf(serving.note);
     if (serving.silent) return serving.conclude();
@@ -418,7 +418,7 @@ fn judge(calls: *Calls, serving: *Serving) !callee.Methods.Method {
     return methods.find(methods.context, name.payload) orelse error.CallMethod;
 }
 
-// What a port with calls writes: messages one behind the other, and before them what was accepted
+// What a port with calls writes: messages one after the other, and before them what was accepted
 // and what is owed [port.posted] [call.cancel_owed].
 //
 // Invariant: nothing comes between the frames of a message, whatever is taken in meanwhile.
@@ -433,7 +433,7 @@ pub fn clear(calls: *Calls, deadline: *Deadline, token: ?*const CancelToken) Cal
     }
 }
 
-/// Writes a message, behind all that was accepted.
+/// Writes a message, after all that was accepted.
 pub fn send(
     calls: *Calls,
     payload: []const u8,

@@ -91,7 +91,7 @@ pub const List = struct {
         return .{ .list = list, .end = begin };
     }
 
-    /// The value at an index; absent behind the last.
+    /// The value at an index; absent after the last.
     pub fn at(list: List, index: usize) Value {
         var values = list.iterator();
         for (0..index) |_| _ = values.next() orelse return .absent;

@@ -448,7 +448,7 @@ pub const Reader = struct {
             reader.era = era;
             return null;
         }
-        // The writer stores the floor first, so the era may be one behind.
+        // The writer stores the floor first, so the era may be too low by 1.
         const is_behind = era % 2 != floor / layout.fanout_era_size;
         const high = @as(u64, era) + @intFromBool(is_behind);
         return high * layout.fanout_era_size + floor % layout.fanout_era_size;

@@ -1,4 +1,4 @@
-//! The Linux calls behind a segment in a file: files with and without a name, sealed memory, and
+//! The Linux calls for a segment in a file: files with and without a name, sealed memory, and
 //! locks that belong to an open file description. All calls share one small set of errors. It tells
 //! a path that others may have tampered with apart from a lack of the machine.
 

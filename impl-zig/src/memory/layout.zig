@@ -86,7 +86,7 @@ pub const endpoint_rung_size = 32;
 /// u8[72]. Written as 0, ignored by readers.
 pub const endpoint_reserved_offset = 56;
 
-// `channel_descriptor`: One per channel, behind the endpoint records. Immutable once the segment is
+// `channel_descriptor`: One per channel, after the endpoint records. Immutable once the segment is
 // ready.
 
 /// Bytes of `channel_descriptor`.
@@ -121,7 +121,7 @@ pub const channel_reserved_offset = 36;
 pub const ring_control_size = 512;
 /// Alignment of `ring_control`, in bytes.
 pub const ring_control_align = 128;
-/// u32, atomic. Position behind the last published byte. Stored by the writer only.
+/// u32, atomic. Position after the last published byte. Stored by the writer only.
 pub const ring_tail_offset = 0;
 /// Index of `tail` among the 32-bit words of `ring_control`.
 pub const ring_tail_word = 0;
@@ -261,7 +261,7 @@ pub const property_watchers_word = 32;
 pub const property_watchers_size = 32;
 /// u32. Bytes of the name, at most 124; 0 where it has none.
 pub const property_name_size_offset = 256;
-/// u8[124]. The name in UTF-8; bytes behind it are 0.
+/// u8[124]. The name in UTF-8; bytes after it are 0.
 pub const property_name_offset = 260;
 /// Bytes of `name`.
 pub const property_name_size = 124;
@@ -292,7 +292,7 @@ pub const slot_reserved_offset = 10;
 pub const fanout_control_size = 256;
 /// Alignment of `fanout_control`, in bytes.
 pub const fanout_control_align = 128;
-/// u32, atomic. Position behind the last published byte. Stored by the writer only.
+/// u32, atomic. Position after the last published byte. Stored by the writer only.
 pub const fanout_tail_offset = 0;
 /// Index of `tail` among the 32-bit words of `fanout_control`.
 pub const fanout_tail_word = 0;
@@ -445,7 +445,7 @@ pub const codec_values = 4;
 /// One data item of RFC 8949 (CBOR).
 pub const codec_cbor = 5;
 
-// `stream_kind`: Frames that a stream has beside those of `frame_kind`, but for pads.
+// `stream_kind`: Frames that a stream has beside those of `frame_kind`, except pads.
 
 /// All up to the position in `tag` was given back: the peer may write on.
 pub const stream_kind_credit = 16;
@@ -725,7 +725,7 @@ pub const reason_call_cancelled = 121;
 pub const reason_call_ended = 122;
 /// More items came than were allowed, or items where one result was asked for.
 pub const reason_call_items = 123;
-/// The inbox is full, and the answer stands behind other messages.
+/// The inbox is full, and the answer stands after other messages.
 pub const reason_call_inbox = 124;
 /// The channel is no property, or its areas or ends are not those of one.
 pub const reason_property_channel = 128;
@@ -838,7 +838,7 @@ pub const Codec = enum(u32) {
     _,
 };
 
-/// Frames that a stream has beside those of `frame_kind`, but for pads.
+/// Frames that a stream has beside those of `frame_kind`, except pads.
 pub const StreamKind = enum(u8) {
     /// All up to the position in `tag` was given back: the peer may write on.
     credit = 16,
@@ -979,7 +979,7 @@ pub const Reason = enum(u32) {
     call_ended = 122,
     /// More items came than were allowed, or items where one result was asked for.
     call_items = 123,
-    /// The inbox is full, and the answer stands behind other messages.
+    /// The inbox is full, and the answer stands after other messages.
     call_inbox = 124,
     /// The channel is no property, or its areas or ends are not those of one.
     property_channel = 128,

@@ -29,7 +29,7 @@ pub const Id = pool_table.Id;
 const ns_per_ms = 1_000_000;
 /// The most tasks that a worker has at a time, one of which it runs.
 const given_max = 64;
-/// By default, as many tasks wait behind the running one as take this long in total.
+/// By default, as many tasks wait for a busy worker as take this long in total.
 const ahead_ns = 4 * ns_per_ms;
 
 /// If each worker has at least so many tasks waiting, which take at least so long in total, the
@@ -55,7 +55,7 @@ pub const Options = struct {
     order: Order = .submitted,
     /// The most open tasks: those that are submitted and whose outcome is not handed out.
     room: u32 = 1024,
-    /// How many tasks may wait behind the one that a worker runs, at most 63. By default as many as
+    /// How many tasks may wait for a worker while it runs one, at most 63. By default as many as
     /// take 4 ms in total.
     ahead: ?u32 = null,
     /// Another worker is started if a task has waited longer than this, or is expected to.

@@ -389,7 +389,7 @@ test "Calls: an id that is under way is not used again, wherever the next would 
     const first = try duel.calls.begin("one", .{}, none);
     defer first.release();
     try duel.expect(.call, 1, "one");
-    // As behind a billion others.
+    // As after a billion others.
     duel.calls.next_id = layout.call_id_max;
     for ([_]u32{ layout.call_id_max, 2 }) |id| {
         const call = try duel.calls.begin("one", .{}, none);
@@ -465,7 +465,7 @@ test "Calls.peek: calls before a message are begun, and those behind it when it 
     try testing.expectError(error.MessageCancelled, duel.peer.read(&duel.storage, .none));
     try duel.expect(.@"return", 2, "1");
 
-    // In parts, with a call behind them; and set aside, as a copy.
+    // In parts, with a call after them; and set aside, as a copy.
     try duel.peer.write(large[0..700], .{}, .none);
     try duel.ask(3, "one");
     var size: usize = 0;

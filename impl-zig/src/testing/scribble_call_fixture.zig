@@ -218,7 +218,7 @@ pub const World = struct {
             },
             .throw => {
                 const all = comptime std.meta.tags(layout.Reason);
-                // Mostly one of those that speak of calls.
+                // Mostly one of a call.
                 const codes = if (random.uintLessThan(u32, 4) > 0) &call_codes else all;
                 values[0] = .text(codes[random.uintLessThan(usize, codes.len)].name());
                 values[1] = .text("");

@@ -87,7 +87,7 @@ class Calls(Closing):
                 ),
             )
         except BaseException as error:
-            # Behind any other error of the library, the call has ended.
+            # After any other error of the library, the call has ended.
             if not isinstance(error, MillraceError) or isinstance(error, WaitTimeout):
                 lib.millrace_call_give_up(self._calls, begun[0])
             raise
@@ -113,7 +113,7 @@ class Calls(Closing):
             try:
                 if on_item(_value(item)) is not False:
                     return 1
-            except BaseException as error:  # it is raised again behind the call
+            except BaseException as error:  # it is raised again after the call
                 raised.append(error)
             given_up.append(True)
             return 0
@@ -151,7 +151,7 @@ class Calls(Closing):
             pass
 
     def read(self, timeout: float | None = None) -> Message | None:
-        """Serves what comes until there is a plain message; `None` behind the end of the stream.
+        """Serves what comes until there is a plain message; `None` after the end of the stream.
 
         A batch comes as one message. What is wrong with a call that nobody else is told is raised
         once, and the next read goes on.
@@ -187,7 +187,7 @@ class Calls(Closing):
         )
 
     def end(self, timeout: float | None = None) -> None:
-        """Ends the outgoing stream, behind all answers: from then on nobody is called."""
+        """Ends the outgoing stream, after all answers: from then on nobody is called."""
         self._finish(
             _deadline(timeout), lambda left_ms: lib.millrace_calls_end(self._calls, left_ms)
         )

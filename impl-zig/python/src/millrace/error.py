@@ -18,7 +18,7 @@ class MillraceError(Exception):
         self.code = code
         self.number = number
         self.reason = reason
-        """What is behind `pipe.failed` or `peer.failed`: a code, or a number without a name."""
+        """The reason of `pipe.failed` or `peer.failed`: a code, or a number without a name."""
 
 
 class ClosedError(MillraceError):

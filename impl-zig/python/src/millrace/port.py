@@ -75,7 +75,7 @@ class Port(Closing):
         return check(status, self._port) != NOTHING
 
     def read(self, timeout: float | None = None) -> Message | None:
-        """Waits for the next message; `None` behind the end of the stream.
+        """Waits for the next message; `None` after the end of the stream.
 
         What a peer sent as a batch comes one by one. Raises `WaitTimeout`, `PeerError`,
         `MessageError` for one message that was lost, `CorruptError`, `ClosedError`.
@@ -92,7 +92,7 @@ class Port(Closing):
                 raise WaitTimeout
 
     def try_read(self) -> Message | None:
-        """The next message if it is there; `None` also behind the end, which `ended` says."""
+        """The next message if it is there; `None` also after the end, which `ended` says."""
         return self._read(0)
 
     @property

@@ -41,7 +41,7 @@ BOTH = (Ring(0, 1), Ring(1, 0))
 class SegmentFile(Closing):
     """A segment in a file, with one endpoint of it that is this object's until `close`.
 
-    It belongs to the process that opened it: behind a fork, open it anew.
+    It belongs to the process that opened it: after a fork, open it anew.
     """
 
     def __init__(self, segment: Any, endpoint: int) -> None:
