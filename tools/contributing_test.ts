@@ -23,3 +23,25 @@ Deno.test("the walk in CONTRIBUTING.md names functions that are in its files", a
   assert(names.length > 20, `${names.length}`);
   assertEquals(names.filter((name) => !isThere(name)), []);
 });
+
+Deno.test("the table of changes in CONTRIBUTING.md names files that exist", async () => {
+  const text = await Deno.readTextFile(`${ROOT}/CONTRIBUTING.md`);
+  const section = text.split("## Where do I change it?\n")[1]!.split("\n## ")[0]!;
+  assert(section.split("\n").length <= 40);
+  const paths = [...section.matchAll(/`([\w./-]+)`/g)].map(([, span]) => span!)
+    .filter((span) => /^[\w.-]+\/|^(?:deno\.json|CHANGELOG\.md)$/.test(span));
+  assert(paths.length > 30, `${paths.length}`);
+  // Any noun will do that has all of them.
+  const present = await Promise.all(paths.map((path) => isThere(path.replace("NOUN", "ring"))));
+  assertEquals(paths.filter((_, index) => !present[index]), []);
+});
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await Deno.stat(`${ROOT}/${path}`);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}

@@ -8,6 +8,7 @@
 
 import { MillraceError } from "../error.ts";
 import { now } from "../memory/clock.ts";
+import { requireAmount, requireInteger } from "../memory/plan.ts";
 import type { Link } from "../pipe/link.ts";
 import { type Delivery, For, noteKeeping, stateError } from "../pipe/tend.ts";
 import {
@@ -50,6 +51,12 @@ export interface DeliveryOptions {
    * is read after every fourth message; with 0, a turn delivers one message.
    */
   readonly turnTime?: number | undefined;
+}
+
+/** Throws for options of the delivery that it cannot use. */
+export function requireDeliveryOptions({ turnCount = 1, turnTime = 0 }: DeliveryOptions): void {
+  requireInteger("turnCount", turnCount, 1);
+  requireAmount("turnTime", turnTime);
 }
 
 export const enum Tuned {

@@ -21,7 +21,7 @@ import {
   requireWriterOptions,
   type WriterOptions,
 } from "../pipe/options.ts";
-import type { DeliveryOptions } from "./delivery.ts";
+import { type DeliveryOptions, requireDeliveryOptions } from "./delivery.ts";
 
 /**
  * Options of the queue of posted messages.
@@ -212,16 +212,14 @@ export function endpointOf({ side, endpoint }: PortAttachOptions<unknown, never>
 
 /** Throws for options that a port cannot use. */
 export function requirePortOptions(options: PortOptions<unknown, never>): void {
-  const { inboxCount = 0, inboxSize = 0, queueLimit = 1, turnCount = 1, turnTime = 0, spin = 0 } =
-    options;
+  const { inboxCount = 0, inboxSize = 0, queueLimit = 1, spin = 0 } = options;
   requireInteger("inboxCount", inboxCount, 0);
   requireInteger("inboxSize", inboxSize, 0);
   requireInteger("queueLimit", queueLimit, 1);
-  requireInteger("turnCount", turnCount, 1);
-  requireAmount("turnTime", turnTime);
   requireAmount("spin", spin);
   requireOneOf("side", options.side, "a", "b");
   requireOneOf("overflow", options.overflow, "wait", "reject");
+  requireDeliveryOptions(options);
   requireWriterOptions(options);
   requireReaderOptions(options);
 }
