@@ -28,8 +28,8 @@ import type { WorkerEnd } from "../more/supervise.ts";
 import { TIMER_MAX_MS } from "../wait/loop.ts";
 import { processorCount } from "../wait/mechanism.ts";
 import { PoolError } from "./error.ts";
-import { recentMean } from "./gauge.ts";
-import type { WorkSource } from "./life.ts";
+import { recentMean } from "./work_gauge.ts";
+import type { WorkSource } from "./worker_life.ts";
 import { flow } from "./map.ts";
 import { Place, type PlaceOwner } from "./place.ts";
 import { wantsMore } from "./size.ts";
@@ -47,7 +47,7 @@ import type {
 import { ONLY } from "./work.ts";
 
 export { PoolError, type PoolReason } from "./error.ts";
-export type { WorkSource } from "./life.ts";
+export type { WorkSource } from "./worker_life.ts";
 export type { Carried, Lost } from "../call/carried.ts";
 export type {
   CarriedBy,

@@ -6,7 +6,7 @@ import { CallError } from "../call/error.ts";
 import { codeOf, printedApart, withoutSlices } from "../testing/fixture.ts";
 import { Pool, PoolError, work } from "./pool.ts";
 import { countingPool, eventually, pause, poolOf, WORK_URL } from "./fixture.ts";
-import { LateRings } from "./turns.ts";
+import { LateRings } from "./runner.ts";
 import { MillraceError } from "../error.ts";
 
 Deno.test("run gives each task to a worker, and settles with its result", async () => {

@@ -1,7 +1,14 @@
 /** How many workers a pool has, and how many tasks each of them gets. */
 
 import { assertEquals } from "@std/assert";
-import { GAUGE_SIZE, GaugeReader, hasBegun, numberAfter, recentMean, WorkGauge } from "./gauge.ts";
+import {
+  GAUGE_SIZE,
+  GaugeReader,
+  hasBegun,
+  numberAfter,
+  recentMean,
+  WorkGauge,
+} from "./work_gauge.ts";
 import { printedApart } from "../testing/fixture.ts";
 import { eventually, poolOf } from "./fixture.ts";
 import { aheadOf, wantsMore } from "./size.ts";

@@ -10,8 +10,8 @@ import { setTimeout } from "../memory/clock.ts";
 import { Port } from "../port/port.ts";
 import type { PortHandoff, PortOptions } from "../port/options.ts";
 import { holdLife } from "../more/supervise.ts";
-import { WorkGauge } from "./gauge.ts";
-import { LateRings, TaskRunner } from "./turns.ts";
+import { WorkGauge } from "./work_gauge.ts";
+import { LateRings, TaskRunner } from "./runner.ts";
 import type { Handlers, Work } from "./types.ts";
 
 /** The name on the wire of a handler that was given without a name. */

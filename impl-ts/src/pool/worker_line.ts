@@ -44,7 +44,7 @@ import type { Port } from "../port/port.ts";
 import { Head } from "../ring/frame.ts";
 import { Bit, load } from "../ring/side.ts";
 import { nextTask, SETTLED, Turn, turn } from "../wait/loop.ts";
-import { numberAfter } from "./gauge.ts";
+import { numberAfter } from "./work_gauge.ts";
 import {
   LIST_SIZE,
   ListReader,
@@ -54,7 +54,7 @@ import {
   requireSize,
   sizeOf,
   writeAlone,
-} from "./list.ts";
+} from "./task_list.ts";
 import { isLinked } from "../wait/state.ts";
 
 const DATA = layout.FRAME_KIND_DATA;

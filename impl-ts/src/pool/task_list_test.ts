@@ -9,8 +9,8 @@ import { makeSend } from "../pipe/outgoing.ts";
 import { tryReadMessage } from "../more/raw.ts";
 import { Pool, PoolError } from "./pool.ts";
 import { countingPool, eventually, poolOf } from "./fixture.ts";
-import { Line, type LineUser } from "./line.ts";
-import { LIST_SIZE, ListReader, ListWriter, partOf } from "./list.ts";
+import { Line, type LineUser } from "./worker_line.ts";
+import { LIST_SIZE, ListReader, ListWriter, partOf } from "./task_list.ts";
 
 const JSON_ALONE = { codec: "json" } as const;
 const MANY = { ahead: 20 };

@@ -15,9 +15,9 @@ import { lostError, type MessageError, MillraceError } from "../error.ts";
 import { layout } from "../memory/layout.ts";
 import type { Port } from "../port/port.ts";
 import { agentMechanism, type Mechanism } from "../wait/mechanism.ts";
-import type { WorkGauge } from "./gauge.ts";
-import { Line, type LineUser } from "./line.ts";
-import type { ListReader } from "./list.ts";
+import type { WorkGauge } from "./work_gauge.ts";
+import { Line, type LineUser } from "./worker_line.ts";
+import type { ListReader } from "./task_list.ts";
 import type { Handler } from "./types.ts";
 
 /** Milliseconds of tasks in one turn, before other events of the loop get their turn. */
