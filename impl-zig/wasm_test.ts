@@ -146,7 +146,7 @@ Deno.test("a message that is too large costs itself; a fault of the peer says wh
   assertEquals([failed.code, failed.reason], ["pipe.failed", "ring.cursor"]);
 });
 
-Deno.test("end is the end of the stream, behind everything before it", async () => {
+Deno.test("end is the end of the stream, after everything before it", async () => {
   const { port, other } = pair(await loadMillrace(module));
   port.write(Uint8Array.of(1));
   port.end();

@@ -100,7 +100,7 @@ Deno.test("a smoke run has the parts that begin soon", async () => {
   assertEquals(partsOf(find(smoke!)).map(({ part }) => part?.name), ["1", "2-10"]);
 });
 
-Deno.test("Meter measures as many turns as it was told, behind the warm-up", () => {
+Deno.test("Meter measures as many turns as it was told, after the warm-up", () => {
   const scenario = {
     name: "echo",
     payload: "bytes-8",

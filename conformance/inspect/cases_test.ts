@@ -140,7 +140,7 @@ Deno.test("inspect: the exceptions name cases", () => {
   for (const id of excepted.keys()) assert(cases.has(id), id);
 });
 
-Deno.test("inspect cites a clause that the case cites, or the one behind its check", () => {
+Deno.test("inspect cites a clause that the case cites, or the one that asks for its check", () => {
   // Cases that show several clauses at once name the one that they are about.
   const checks = ["segment.check", "segment.await", "frame.check", "mailbox.check", "ring.cursor"];
   for (const entry of cases.values()) {

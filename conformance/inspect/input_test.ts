@@ -63,7 +63,7 @@ Deno.test("parseText reads the lines of a chapter, and of od", () => {
   assertEquals(parseText("000010 4d 49 01 02\n000014").bytes, bytes);
 });
 
-Deno.test("parseText reads lines of an image, and cuts off what lies behind its size", () => {
+Deno.test("parseText reads lines of an image, and cuts off what lies after its size", () => {
   const line = { offset: 2, hex: "01 02" };
   assertEquals([...parseText(JSON.stringify(line)).bytes], [0, 0, 1, 2]);
   assertEquals([...parseText(JSON.stringify([line])).bytes], [0, 0, 1, 2]);

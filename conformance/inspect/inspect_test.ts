@@ -170,7 +170,7 @@ Deno.test("inspect notes nothing about a writer that keeps these clauses", () =>
   assertEquals(notesOf(pipe({ states: [1, 1], frames: full }).bytes), []);
 });
 
-Deno.test("inspect notes reserved bytes, gaps, and what lies behind the segment", () => {
+Deno.test("inspect notes reserved bytes, gaps, and what lies after the segment", () => {
   const { bytes } = pipe({ states: [1, 1] });
   assertEquals(notesOf(bytes), []);
   const changed = (offset: number) => {

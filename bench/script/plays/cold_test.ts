@@ -51,7 +51,7 @@ function countsOf({ elapsed_ns = 0, parts = {} }: Partial<Result>): number[] {
   return all.map(({ count }) => count);
 }
 
-Deno.test("playCold times the first messages apart from those behind them", async () => {
+Deno.test("playCold times the first messages apart from those after them", async () => {
   const end = new LateEnd();
   const order = orderOf("a", SCENARIO);
   const report = await playCold(end, order);

@@ -55,7 +55,7 @@ Deno.test("gather: where the writer cannot be there, no reader takes its place",
   assertEquals(await seats([1, 0, 2]), [0, 2]);
 });
 
-Deno.test("a crowd whose killed writer goes on behind its end is played again", async () => {
+Deno.test("a crowd whose killed writer goes on after its end is played again", async () => {
   const plan = CROWD_PLANS.find(({ on, kills }) => on === "property" && kills === "writer")!;
   const worker = new URL("../../testees/broken/worker.ts", import.meta.url);
   const first = () => Promise.resolve({ setup: {} });

@@ -131,7 +131,7 @@ Deno.test("[call.cancelled] the method is told, and its call answered", async ()
   assertEquals(raw.take(), [refusal(1, "call.cancelled")]);
 });
 
-Deno.test("[call.window] [call.stops] items wait for credit, and not behind a cancel", () => {
+Deno.test("[call.window] [call.stops] items wait for credit, and not after a cancel", () => {
   const [port, raw] = withRaw();
   using _port = port;
   const { api, begun } = makeApi();

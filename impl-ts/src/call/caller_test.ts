@@ -109,7 +109,7 @@ Deno.test("[call.cancel_owed] nothing is placed between the frames of a message"
   assertEquals(raw.take(), [[CALL, 1 + CANCEL]]);
 });
 
-Deno.test("[call.grant] [call.window] credit is given behind every eighth item", async () => {
+Deno.test("[call.grant] [call.window] credit is given after every eighth item", async () => {
   const [port, raw] = withRaw();
   using _port = port;
   const rows = remote<Far>(port).iterate.rows();

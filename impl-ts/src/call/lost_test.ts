@@ -30,7 +30,7 @@ function hold(told: string[], begun = () => {}) {
   };
 }
 
-Deno.test("[call.lost] calls end behind the answers that were published", async () => {
+Deno.test("[call.lost] calls end after the answers that were published", async () => {
   const [port, raw] = withRaw();
   using _port = port;
   const far = remote<Far>(port);
@@ -44,7 +44,7 @@ Deno.test("[call.lost] calls end behind the answers that were published", async 
   assertEquals(await codeOf(far.notify.ask()), "call.ended");
 });
 
-Deno.test("[call.lost] calls fail behind each way in which a port is lost", async () => {
+Deno.test("[call.lost] calls fail after each way in which a port is lost", async () => {
   for (const how of ["close", "fail", "own"]) {
     const [port, raw] = withRaw();
     const far = remote<Far>(port).with({ timeout: 10_000 });
@@ -86,7 +86,7 @@ Deno.test("a peer that has ended its stream is answered", async () => {
   assertEquals(await codeOf(remote<Far>(here).ask()), "pipe.ended");
 });
 
-Deno.test("[call.told] it is told also behind the end of the peer's stream", async () => {
+Deno.test("[call.told] it is told also after the end of the peer's stream", async () => {
   const [port, raw] = withRaw();
   const told: string[] = [];
   serve(port, hold(told));

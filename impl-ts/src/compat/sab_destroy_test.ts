@@ -76,7 +76,7 @@ for (const wire of WIRES) {
     }
   });
 
-  Deno.test(`SABPipe: destroy right behind a post, which nobody awaits, ${wire}`, async () => {
+  Deno.test(`SABPipe: destroy right after a post, which nobody awaits, ${wire}`, async () => {
     const { writer, reader } = pipe({ wire });
     const promise = writer.postMessage(1);
     writer.destroy();

@@ -75,7 +75,7 @@ Deno.test("mailbox wire: two payloads of the original are two bursts", async () 
   assertEquals(ours.tryRead(), null);
 });
 
-Deno.test("mailbox wire: a payload that comes at once behind another is none of its burst", () => {
+Deno.test("mailbox wire: a payload that comes at once after another is none of its burst", () => {
   const { ours, original } = ends("r");
   ours.queueLimit = 2;
   original.block(original.write([1, 2, 3]));

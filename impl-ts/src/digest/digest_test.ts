@@ -110,7 +110,7 @@ for (const { name, make } of KINDS) {
     }
   });
 
-  Deno.test(`digest: ${name} of long arrays at any alignment, behind any rest`, () => {
+  Deno.test(`digest: ${name} of long arrays at any alignment, after any rest`, () => {
     // After so many bytes, this thread has its core.
     const many = new Uint8Array(1 << 20);
     for (let n = 0; n < 17; n++) new Sha1().update(many);

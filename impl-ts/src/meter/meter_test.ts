@@ -72,7 +72,7 @@ Deno.test("the values of the next batch have the time of that one", () => {
   assertEquals([least, mean, most], [150, (1050 + 1100 + 150 + 200) / 4, 1100]);
 });
 
-Deno.test("a message behind one that was dropped in parts has no time of that one", async () => {
+Deno.test("a message after one that was dropped in parts has no time of that one", async () => {
   using clock = stopClock();
   const segment = pipeSegment({ capacity: 1024 });
   using writer = Writer.attach<Uint8Array>(segment);

@@ -71,7 +71,7 @@ Deno.test("select is fair: the one chosen longest ago comes first", () => {
   assertEquals([first, second], [[1, 3], [2, 1]]);
 });
 
-Deno.test("[wait.bell_first] select arms every ring behind its bell, and disarms each", () => {
+Deno.test("[wait.bell_first] select arms every ring after its bell, and disarms each", () => {
   const seen: number[][] = [];
   const [hub] = hubWith(3, watched(() => seen.push(wants())));
   const wants = () =>

@@ -148,7 +148,7 @@ Deno.test("[pipe.end_closed] endAsync rejects where posts that it waits for are 
   assertEquals(await lines(true), ["peer.closed", "no error"]);
 });
 
-Deno.test("[pipe.end_closed] an end behind a write that was given up", async () => {
+Deno.test("[pipe.end_closed] an end after a write that was given up", async () => {
   const { writer, reader } = pipe<Uint8Array>({ codec: "bytes" });
   const giving = new AbortController();
   const written = codeOf(writer.writeAsync(pattern(1000), { signal: giving.signal }));
@@ -272,7 +272,7 @@ function publishingLate(scribe: Scribe, run: () => void): void {
   assertEquals(loads, 2);
 }
 
-Deno.test("[pipe.look_again] one look more behind a final state, and then the state", () => {
+Deno.test("[pipe.look_again] one look more after a final state, and then the state", () => {
   const late: [write: (scribe: Scribe) => void, answer: unknown][] = [
     [(scribe) => scribe.frame({ codec: 2, payload: utf8("7") }), 7],
     [(scribe) => scribe.frame({ codec: 9 }), "message.codec"],

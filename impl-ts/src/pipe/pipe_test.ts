@@ -82,7 +82,7 @@ Deno.test("a write that times out before its first frame leaves no trace", () =>
   assertEquals(reader.read(), pattern(3));
 });
 
-Deno.test("an end behind a message given up cancels it if there is room, else truncates it", () => {
+Deno.test("an end after a message given up cancels it if there is room, else truncates it", () => {
   for (const [room, code] of [[true, "message.cancelled"], [false, "message.truncated"]] as const) {
     const { writer, reader } = pipe({ codec: "bytes", start: 0 });
     // Three chunks of 64 bytes fit after three frames of 16; then only the `end` fits.

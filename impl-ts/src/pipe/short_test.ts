@@ -212,7 +212,7 @@ Deno.test("the limit holds for short messages, and the next one is read", () => 
   }
 });
 
-Deno.test("[ring.fault] behind a fault, a read neither looks nor finds", () => {
+Deno.test("[ring.fault] after a fault, a read neither looks nor finds", () => {
   const { reader, scribe } = scribed();
   const target = new Uint8Array(64);
   for (let round = 0; round < 4; round++) {

@@ -144,7 +144,7 @@ Deno.test("what makes workers may fail, and the pool says so", async () => {
   assertEquals([error.code, error.message.includes("no workers today")], ["pool.start", true]);
 });
 
-Deno.test("a worker that lives on behind its end begins no task that another one has", async () => {
+Deno.test("a worker that lives on after its end begins no task that another one has", async () => {
   const { pool, counts } = countingPool(22, { least: 1, most: 1, ahead: 30, grace: 0 });
   await using _ = pool;
   await pool.run(0, { name: "count" });

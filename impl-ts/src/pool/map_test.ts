@@ -86,7 +86,7 @@ Deno.test("map ends with the first failure, and gives up what is not done", asyn
   await eventually(() => pool.stats().running + pool.stats().waiting === 0);
 });
 
-Deno.test("map passes on what the source throws, behind the results before it", async () => {
+Deno.test("map passes on what the source throws, after the results before it", async () => {
   await using pool = poolOf();
   function* source() {
     yield 1;

@@ -67,7 +67,7 @@ Deno.test("run rejects a result that is larger than the pool takes, and goes on"
   assertEquals([pool.stats().running, pool.stats().failed], [0, 3]);
 });
 
-Deno.test("a result comes while a task behind it, which was given with it, blocks", async () => {
+Deno.test("a result comes while a task after it, which was given with it, blocks", async () => {
   const { pool, counts } = countingPool(1, { ahead: 8 });
   await using _ = pool;
   await pool.run(0, { name: "twice" });
@@ -80,7 +80,7 @@ Deno.test("a result comes while a task behind it, which was given with it, block
   assertEquals(await blocked === "timed-out", false);
 });
 
-Deno.test("a result comes while a task behind it blocks, also of a late worker", async () => {
+Deno.test("a result comes while a task after it blocks, also of a late worker", async () => {
   const { pool, counts } = countingPool(1, { ahead: 8 });
   await using _ = pool;
   await withoutSlices(async () => {
@@ -314,7 +314,7 @@ Deno.test("abort rejects all tasks with its reason, and ends the workers", async
   assertEquals([cancelled, running, workers[0]!.state], [3, 0, "none"]);
 });
 
-Deno.test("await using closes a pool behind its tasks", async () => {
+Deno.test("await using closes a pool after its tasks", async () => {
   let result: Promise<number>;
   {
     await using pool = new Pool<{ handlers: { twice(n: number): number } }>(WORK_URL, { most: 1 });

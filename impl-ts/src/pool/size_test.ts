@@ -30,7 +30,7 @@ Deno.test("wantsMore asks for a worker when the last that waits would wait too l
   assertEquals(wantsMore({ ...IDLE, waiting: 1, workers: 0 }, 20), true);
 });
 
-Deno.test("aheadOf gives a worker 4 ms of work, and none behind a task that takes longer", () => {
+Deno.test("aheadOf gives a worker 4 ms of work, and none after a task that takes longer", () => {
   const services = [0, 0.001, 0.01, 0.1, 1, 4, 4.1, 1000];
   assertEquals(services.map(aheadOf), [1, 255, 255, 40, 4, 1, 0, 0]);
 });

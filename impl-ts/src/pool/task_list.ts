@@ -215,7 +215,7 @@ export class ListReader {
         throw lostError("message.values", "a value cannot be");
       }
     }
-    if (at !== size) throw lostError("message.values", "something stands behind it");
+    if (at !== size) throw lostError("message.values", "something stands after it");
     this.itemCount = count / this.#width;
     this.#bytes = bytes;
     this.#words = words;

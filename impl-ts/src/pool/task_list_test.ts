@@ -63,7 +63,7 @@ Deno.test("a list of many values is found whole, and one more has no room", () =
   assertEquals(readerOf(payload.source.slice()).itemCount, count);
 });
 
-Deno.test("an item that is too large is lost, and those before and behind it are read", () => {
+Deno.test("an item that is too large is lost, and those before and after it are read", () => {
   const reader = readerOf(listOf(["name", "a", undefined, "x".repeat(77), undefined, "b"]), 2, 100);
   const item = (index: number) => (reader.goTo(index), [reader.read(), reader.read()]);
   assertEquals(item(0), ["name", "a"]);
@@ -109,7 +109,7 @@ Deno.test("tasks of one go are one message, and their names are in it once", () 
   assertEquals(read, [["twice", 5], [undefined, 6], [undefined, 7]]);
 });
 
-Deno.test("what is not numbered behind the last item, or too large, is a list of its own", () => {
+Deno.test("what is not numbered after the last item, or too large, is a list of its own", () => {
   using here = Port.create<unknown>();
   using there = Port.attach<unknown>(here.memory);
   const line = new Line(here, IDLE_USER);

@@ -434,7 +434,7 @@ Deno.test("each listener to close is told, unless it was removed", async () => {
   assertEquals(seen, ["peer.closed"]);
 });
 
-Deno.test("a handler may close the port: no message comes behind that, and no error", async () => {
+Deno.test("a handler may close the port: no message comes after that, and no error", async () => {
   for (const close of [(a: Port) => a.close(), (a: Port) => a.close()]) {
     const [a, b] = ports();
     writeMany(b, [1, 2]);
@@ -463,7 +463,7 @@ Deno.test("closed waits until everything is read, by whichever verb", async () =
   }
 });
 
-Deno.test("closed settles behind an end, which nobody has to read", async () => {
+Deno.test("closed settles after an end, which nobody has to read", async () => {
   const [a, b] = ports();
   const closed = held(a.closed);
   b.write(1);
@@ -488,7 +488,7 @@ Deno.test("a listener that is none takes no messages", async () => {
   a.close();
 });
 
-Deno.test("a lost message and the end behind it keep their order", async () => {
+Deno.test("a lost message and the end after it keep their order", async () => {
   const [a, b] = ports({ capacity: 256 });
   new Scribe(b.segment, 1).frame({ flags: 1, total: 200, payload: new Array(64).fill(1) })
     .frame({ kind: 2, flags: 0 }).publish();

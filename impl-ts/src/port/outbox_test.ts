@@ -365,7 +365,7 @@ Deno.test("a rejection that nobody handles is no unhandled one", async () => {
   }
 });
 
-Deno.test("end comes at once where it can, and otherwise behind what was accepted", async () => {
+Deno.test("end comes at once where it can, and otherwise after what was accepted", async () => {
   const [a, b] = ports({ capacity: 256 });
   a.postMessage(1);
   a.end();

@@ -115,7 +115,7 @@ Deno.test("what comes into the inbox wakes a read, and errors keep their place",
   assertEquals(rest.slice(-2), ["message.size", 5]);
 });
 
-Deno.test("the inbox serves every kind of read, and the end behind it", async () => {
+Deno.test("the inbox serves every kind of read, and the end after it", async () => {
   const [a, b] = ports({ capacity: 256, codec: "bytes" });
   for (let i = 0; i < 4; i++) b.write(pattern(20, i));
   b.end();

@@ -315,7 +315,7 @@ Deno.test("[port.posted] a wait that times out leaves nothing armed", async () =
   hub.close();
 });
 
-Deno.test("a post that is taken back makes way for what fits behind it", async () => {
+Deno.test("a post that is taken back makes way for what fits after it", async () => {
   const here = Port.create<Any>({ capacity: CAPACITY });
   const there = Port.attach<Any>(here.memory);
   await withoutSlices(async () => {

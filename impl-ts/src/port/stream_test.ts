@@ -22,7 +22,7 @@ Deno.test("readMany takes what is there, up to a number, and waits for the first
   for (const max of [0, -1, 1.5, NaN]) await assertRejects(() => readManyAsync(a, max), RangeError);
 });
 
-Deno.test("readMany reports a lost message behind those before it, in order", () => {
+Deno.test("readMany reports a lost message after those before it, in order", () => {
   const { writer, reader } = pipe({ capacity: 1024, maxMessageSize: 20 });
   writer.write(1);
   writer.write("x".repeat(30));
@@ -48,7 +48,7 @@ Deno.test("readMany reports a lost message behind those before it, in order", ()
   assertEquals([reader.read(), reader.ended], [undefined, true]);
 });
 
-Deno.test("for await reads to the end, goes on behind a break, and throws failures", async () => {
+Deno.test("for await reads to the end, goes on after a break, and throws failures", async () => {
   const [a, b] = ports();
   writeMany(b, [1, 2, 3]);
   for await (const value of a) if (value === 2) break;

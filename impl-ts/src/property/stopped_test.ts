@@ -84,7 +84,7 @@ for (const start of [0, 5, -6]) {
   });
 }
 
-Deno.test("a reader that is overtaken by any store of the fourth value behind begins again", () => {
+Deno.test("a reader that is overtaken by any store of the fourth value after begins again", () => {
   const { load } = Atomics;
   let overtakes = 0;
   for (let steps = 0;; steps++) {

@@ -205,7 +205,7 @@ Deno.test("an oversized message is skipped without its sum, and the next one arr
   assertEquals(tryReadMessage(reader)?.payload, Uint8Array.of(9)); // the cancel is not reported
 });
 
-Deno.test("nothing behind an end is read", () => {
+Deno.test("nothing after an end is read", () => {
   const { reader, scribe } = scribed({ start: NEAR_WRAP });
   scribe.frame({ payload: [1] }).frame({ kind: 2, flags: 0 }).frame({ kind: 0 }).publish();
   assertEquals(tryReadMessage(reader)?.payload, Uint8Array.of(1));

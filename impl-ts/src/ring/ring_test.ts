@@ -30,7 +30,7 @@ Deno.test("the ring of the specification's example, across 2^32", async () => {
   assertEquals([statsOf(writer).wakes, statsOf(reader).parks], [1, 1]);
 });
 
-Deno.test("a frame that would cross the end of the byte area goes behind a pad", () => {
+Deno.test("a frame that would cross the end of the byte area goes after a pad", () => {
   const { segment, writer, reader } = pipe({ start: 0, codec: "bytes" });
   writer.write(pattern(100));
   writer.write(pattern(60));

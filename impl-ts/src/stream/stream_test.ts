@@ -184,7 +184,7 @@ Deno.test("openStream: a peer that is gone, or no peer of ours, is found", async
   port.close();
 });
 
-Deno.test("openStream: behind a close it takes in what still comes [stream.linger]", async () => {
+Deno.test("openStream: after a close it takes in what still comes [stream.linger]", async () => {
   const [here, there] = await tcp();
   await there.write(writePreface({ largest: 32_768, window: 1 << 23 }));
   const port = await openStream<Uint8Array>(here);

@@ -562,7 +562,7 @@ fn lose(duel: *Duel, loss: Loss) !void {
     }
 }
 
-test "Calls: each loss ends all calls with its code, behind what was published [call.lost]" {
+test "Calls: each loss ends all calls with its code, after what was published [call.lost]" {
     const cases = [_]struct { Loss, anyerror, ?millrace.Reason }{
         .{ .ends, error.CallEnded, null },
         .{ .closes, error.PeerClosed, null },

@@ -101,7 +101,7 @@ pub fn setWord(control: []u8, offset: usize, value: u32) void {
 
 // Tests.
 
-test "FanoutPlan: the endpoints behind the writer have the records, in order" {
+test "FanoutPlan: the endpoints after the writer have the records, in order" {
     const plan: FanoutPlan = .{
         .writer = 3,
         .record_count = 2,

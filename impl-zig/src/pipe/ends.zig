@@ -410,7 +410,7 @@ test "a message of unknown size is dropped at the frame with which it is above t
     }
 }
 
-test "an inbox leaves a message of unknown size in the ring, behind what it takes in" {
+test "an inbox leaves a message of unknown size in the ring, after what it takes in" {
     var memory: [8192]u8 align(millrace.layout.segment_align) = undefined;
     const rings: millrace.Rings = .{ .capacities = .{ 1024, 256 } };
     try millrace.Port.format(&memory, rings);

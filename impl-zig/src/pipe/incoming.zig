@@ -682,7 +682,7 @@ test "a call to read answers by the first row that holds [pipe.first_answer]" {
     }
 }
 
-test "what an inbox holds comes before a fault in the ring, and behind an own close" {
+test "what an inbox holds comes before a fault in the ring, and after an own close" {
     for ([_]bool{ false, true }) |closed| {
         var memory: [4096]u8 align(128) = @splat(0);
         var inbox: [64]u8 align(16) = undefined;
@@ -726,7 +726,7 @@ const Flood = struct {
     }
 };
 
-test "a final state is reported behind one more look, whatever goes on [pipe.look_again]" {
+test "a final state is reported after one more look, whatever goes on [pipe.look_again]" {
     Flood.host.notify = Flood.notify;
     for ([_]millrace.Timeout{ .none, .ms(5), .forever }) |timeout| for (0..2) |index| {
         try Flood.pair.init(256, 0);
@@ -773,7 +773,7 @@ fn expectReason(expected: ?u32, found: ?millrace.Reason) !void {
     try testing.expectEqual(expected, if (found) |reason| @backingInt(reason) else null);
 }
 
-test "the upper bits of a peer's state mean nothing but behind failed [segment.state_low]" {
+test "the upper bits of a peer's state mean nothing except after failed [segment.state_low]" {
     for ([_]u32{ 0x101, 0xffff_ff01 }) |word| {
         var pair: Pair = undefined;
         try pair.init(256, 0);
@@ -855,7 +855,7 @@ test "publish does nothing where nothing is finished [pipe.publish_none]" {
     try testing.expectEqual(1, pair.endpoints[0].stats.wakes);
 }
 
-test "behind a fault nothing is stored in the channel any more [ring.fault]" {
+test "after a fault nothing is stored in the channel any more [ring.fault]" {
     var pair: Pair = undefined;
     try pair.init(256, 0);
     while (try pair.writer.tryWrite("", .{})) {}

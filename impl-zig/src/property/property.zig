@@ -586,7 +586,7 @@ test "[property.size] a value that is too large changes nothing; one that fits i
     try testing.expectError(error.MessageSize, pair.reader.get(pair.storage[0..111]));
 }
 
-test "[property.next] behind the largest version comes 4" {
+test "[property.next] after the largest version comes 4" {
     var pair: Pair = undefined;
     try pair.init(&fixture.clockwork);
     pair.control(layout.property_version_offset).* = std.math.maxInt(u32) - 1;
@@ -643,7 +643,7 @@ test "[property.same_name] another name is another geometry" {
     }
 }
 
-test "[property.stays] a writer that stops behind any store leaves the value before it" {
+test "[property.stays] a writer that stops after any store leaves the value before it" {
     var pair: Pair = undefined;
     try pair.init(&fixture.clockwork);
     try pair.writer.set("first", .text);

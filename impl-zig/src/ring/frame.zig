@@ -483,7 +483,7 @@ test "check: later frames have the kind, codec and tag of the first" {
     try expectClass(.end, .{ .size = 0, .kind = 2 }, roomy, true);
 }
 
-test "check: a header extension, and what has to be behind it" {
+test "check: a header extension, and what has to be after it" {
     const Case = struct {
         flags: u8,
         size: u32,

@@ -617,7 +617,7 @@ fn word(pair: *Pair, offset: usize) u32 {
     return std.mem.readInt(u32, pair.memory[512 + offset ..][0..4], .little);
 }
 
-test "the example: a frame behind 2^32, and a reader that asked for it" {
+test "the example: a frame after 2^32, and a reader that asked for it" {
     var pair: Pair = undefined;
     try pair.init(256, 0xffff_ff80);
     const filler: [112]u8 = @splat(1);

@@ -482,7 +482,7 @@ test "Stream: the window is filled to its last byte, and not beyond" {
     }
 }
 
-test "Stream: extension frames behind `end` are given back, for ever" {
+test "Stream: extension frames after `end` are given back, for ever" {
     var bench: Bench = undefined;
     const port = try bench.open(fixture.small);
     var places: [2][128]u8 = undefined;
@@ -600,7 +600,7 @@ test "Stream: whoever has closed goes on for 2 s, or until the peer has ended" {
     }
 }
 
-test "Stream: a close comes behind what was accepted for credit that comes later" {
+test "Stream: a close comes after what was accepted for credit that comes later" {
     var bench: Bench = undefined;
     const port = try bench.open(.{ .largest = 128, .window = 256, .queue = 1024 });
     bench.bring(128, 128, &.{});

@@ -435,7 +435,7 @@ test "Stream: what was given back is told before a call waits" {
     try testing.expectEqual(16, bench.side.sent_before_wait);
 }
 
-test "Stream: a credit goes between the frames, behind the one that was taken in part" {
+test "Stream: a credit goes between the frames, after the one that was taken in part" {
     var bench: Bench = undefined;
     const port = try bench.open(fixture.small);
     var storage: [128]u8 = undefined;

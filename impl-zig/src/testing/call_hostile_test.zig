@@ -445,7 +445,7 @@ test "Calls: what is wrong with a notice is a report [call.refused] [call.throw]
     try testing.expectEqual(0, duel.calls.kept_bytes);
 }
 
-test "Calls.peek: calls before a message are begun, and those behind it when it is back" {
+test "Calls.peek: calls before a message are begun, and those after it when it is back" {
     var duel: Duel = undefined;
     try duel.init(1024, .{});
     defer duel.deinit();

@@ -159,7 +159,7 @@ test "scribble: a size that changes is used once, for the check, the copy and th
     try testing.expect(seen.both());
 }
 
-test "scribble: a size that changes behind the check is caught where a reader loads it twice" {
+test "scribble: a size that changes after the check is caught where a reader loads it twice" {
     if (builtin.single_threaded) return error.SkipZigTest;
     var scene: Scene = undefined;
     try scene.init();

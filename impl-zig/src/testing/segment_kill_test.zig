@@ -432,7 +432,7 @@ fn killEverywhere(role: Role, tally: *Tally) !void {
     }
 }
 
-test "a writer that is killed at any store is found, behind whole messages" {
+test "a writer that is killed at any store is found, after whole messages" {
     const tally = try testing.allocator.create(Tally);
     defer testing.allocator.destroy(tally);
     tally.* = .{};
@@ -454,7 +454,7 @@ test "a reader that is killed at any store is found by a writer that waits for r
     try testing.expectEqual(0, tally.points.get(.frame));
 }
 
-test "canary: a writer that dies behind a message that is visible and not there is caught" {
+test "canary: a writer that dies after a message that is visible and not there is caught" {
     const tally = try testing.allocator.create(Tally);
     defer testing.allocator.destroy(tally);
     tally.* = .{};

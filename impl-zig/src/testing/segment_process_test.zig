@@ -168,7 +168,7 @@ const Killer = struct {
 
 const kills = 200;
 
-test "a process that is killed at any moment is found, behind whole messages [wait.liveness]" {
+test "a process that is killed at any moment is found, after whole messages [wait.liveness]" {
     var directory: Directory = undefined;
     try directory.init();
     defer directory.deinit();

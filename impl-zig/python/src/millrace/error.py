@@ -13,7 +13,7 @@ class MillraceError(Exception):
 
     def __init__(self, code: str, number: int, reason: str | int | None = None) -> None:
         text = ffi.string(lib.millrace_reason_text(number)).decode()
-        because = "" if reason is None else f" Behind it: {reason}."
+        because = "" if reason is None else f" Reason: {reason}."
         super().__init__(f"{code}: {text}{because}")
         self.code = code
         self.number = number
