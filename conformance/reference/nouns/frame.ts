@@ -344,7 +344,7 @@ function addWrites(cases: Cases): void {
   );
   cases.valid(writing(plan, { operations: [{ write: { codec: 1, text: "hi" } }, { end: true }] }), {
     name: "write_end",
-    about: "`end` behind a message.",
+    about: "`end` after a message.",
     clauses: "frame.end pipe.end frame.header",
     results: ["ok", "ok"],
     bytes: [{
