@@ -672,7 +672,7 @@ export function toSharedMemory(sabOrSize: SharedArrayBuffer | number): SharedArr
 }
 
 /** Returns the wire that the caller chose. @throws {TypeError} if there is no wire of that name. */
-export function requireWire(wire: WireName | undefined): WireName {
+function requireWire(wire: WireName | undefined): WireName {
   if (wire === undefined || wire === "ring" || wire === "mailbox") return wire ?? "ring";
   throw new TypeError(`wire must be "ring" or "mailbox": ${wire}`);
 }

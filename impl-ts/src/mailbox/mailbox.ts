@@ -21,7 +21,7 @@ import {
 import { isBytes } from "../memory/realm.ts";
 import { isPast, type Memory, requireTimeout } from "../memory/segment.ts";
 import { requireInteger } from "../memory/plan.ts";
-import { giveWay } from "../wait/loop.ts";
+import { giveWay, Turn } from "../wait/loop.ts";
 import { type Sleeping, Turns, wakeLater } from "../wait/waitable.ts";
 import { type EndpointOptions, type Stats, wait } from "../wait/endpoint.ts";
 
@@ -30,9 +30,6 @@ const NONE: unique symbol = Symbol("none");
 
 /** What a side waits for. */
 const TURN = 1;
-
-/** After so many reads in a row, `readAsync` checks whether the event loop has turned. */
-const STREAK = 64;
 
 /**
  * Writes messages into a mailbox. All methods belong to the thread that attached it.
@@ -308,7 +305,7 @@ export class MailboxReader<T = unknown> {
     const signal = options?.signal;
     if (!this.#turns.tryTake() && !await this.#turns.take(deadline, signal)) return undefined;
     try {
-      if (++this.#streak % STREAK === 0) await giveWay();
+      if (++this.#streak % Turn.STREAK === 0) await giveWay();
       for (let late = false;; late = isPast(deadline)) {
         const value = this.#take();
         if (value !== NONE) return value;

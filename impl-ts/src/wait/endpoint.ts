@@ -233,7 +233,7 @@ export function statsOfEndpoint({ wakes, wakesElided, parks, lateWakes }: Endpoi
 }
 
 /** What the peers of a waiter, and the waiter itself, demand of a sleep. */
-export function demandsOf(
+function demandsOf(
   { endpoint: { words, mechanism }, peerStates, isKeeping }: Waiter,
 ): number {
   let demands: number = isKeeping ? Demand.KEPT : 0;
